@@ -1,10 +1,10 @@
-//! The environment's hot patch, without an environment.
+//! Hot patches from environment variables, tested without setting any variable.
 
 use shmlimit::environment::{EnvError, Patch};
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
 use shmlimit_kernel::policy::{Breaker, BreakerKind, PerSecond};
 
-/// Every variable without its prefix, a value, the key it sets and that key's value then.
+/// Every variable without its prefix, a value for it, the key that it sets, and the resulting value of that key.
 const ALL: [(&str, &str, &str, &str); 11] = [
     ("RATE_BASE", "20.5", "breaker.rate_base", "20.5"),
     ("BUCKET_CAP", "20", "rules.0.burst", "20"),
@@ -44,13 +44,13 @@ fn r109_every_variable_sets_its_key_and_no_other() {
 }
 
 #[test]
-fn r109_all_of_them_together_and_the_machines_own_defaults() {
+fn r109_all_variables_apply_together_and_their_defaults_change_only_the_rate_source() {
     let all: Vec<(String, &str)> = ALL.iter().map(|it| (format!("SHMLIMIT_{}", it.0), it.1)).collect();
     let patched = Patch::from_variables(all).unwrap().apply(&tmdb()).unwrap();
     for (_, _, key, read) in ALL {
         assert_eq!(value(&patched, key), read);
     }
-    // The defaults of R109 are those of R50, so that they change nothing but where the rate comes from.
+    // The defaults of R109 are those of R50, so they only change where the rate comes from.
     let defaults = [
         ("RATE_BASE", "35.0"),
         ("BUCKET_CAP", "35"),
@@ -72,7 +72,7 @@ fn r109_all_of_them_together_and_the_machines_own_defaults() {
 }
 
 #[test]
-fn r109_the_products_own_prefix_wins_whatever_the_order() {
+fn r109_the_products_own_prefix_wins_in_any_order() {
     for both in [
         [("SHMLIMIT_CONCURRENCY", "2"), ("ANIVAULT_CONCURRENCY", "3")],
         [("ANIVAULT_CONCURRENCY", "3"), ("SHMLIMIT_CONCURRENCY", "2")],
@@ -84,7 +84,7 @@ fn r109_the_products_own_prefix_wins_whatever_the_order() {
 }
 
 #[test]
-fn r109_other_variables_are_none_of_its_business() {
+fn r109_other_variables_are_ignored() {
     let others = [
         ("SHMLIMIT_DIR", "/x"),
         ("SHMLIMIT_GROUP", "g"),
@@ -124,7 +124,7 @@ fn r109_a_bad_value_is_an_error_that_names_the_variable_and_the_range() {
         ("SHMLIMIT_PROBE_SUCCESS", "five", "whole number"),
         ("SHMLIMIT_COOLDOWN_FACTOR", "0.5", "from 1 to 1000"),
     ] {
-        // One bad value spoils the whole patch: nothing is changed by half.
+        // One bad value rejects the whole patch. A patch is never applied in part.
         let error =
             Patch::from_variables([("SHMLIMIT_N_THROTTLE", "4"), (variable, value)].into_iter().rev());
         let error = error.expect_err(variable);
@@ -135,8 +135,8 @@ fn r109_a_bad_value_is_an_error_that_names_the_variable_and_the_range() {
 }
 
 #[test]
-fn r109_values_are_judged_together_and_against_the_limiter() {
-    // Each alone contradicts the other's default; both together do not.
+fn r109_values_are_validated_together_and_against_the_limiter() {
+    // Each value alone contradicts the default of the other; both together are valid.
     let both = patch(&[("SHMLIMIT_SLEEP_MIN", "400"), ("SHMLIMIT_SLEEP_MAX", "500")]);
     let breaker = both.apply(&tmdb()).unwrap().breaker();
     assert_eq!((breaker.sleep_min, breaker.sleep_max), (Nanos::from_secs(400), Nanos::from_secs(500)));
@@ -150,7 +150,7 @@ fn r109_values_are_judged_together_and_against_the_limiter() {
     let reserved = fsm(&[rule]);
     let message = patch(&[("SHMLIMIT_BUCKET_CAP", "30")]).apply(&reserved).unwrap_err().to_string();
     assert!(message.contains("SHMLIMIT_BUCKET_CAP") && message.contains("rules.0.reserve = 40"), "{message}");
-    // A capacity that no clock outlasts at the rule's rate.
+    // A capacity that takes longer to fill, at the rule's rate, than the clock can count.
     let slow = fsm(&[RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(86_400))]);
     let message = patch(&[("SHMLIMIT_BUCKET_CAP", "99999999")]).apply(&slow).unwrap_err().to_string();
     assert!(message.contains("SHMLIMIT_BUCKET_CAP = \"99999999\": must be from 1 to 53375"), "{message}");
@@ -162,7 +162,7 @@ fn fsm(rules: &[RuleDraft<'_>]) -> Policy {
 }
 
 #[test]
-fn r109_it_concerns_limiters_with_the_machine_only() {
+fn r109_the_patch_applies_only_to_limiters_with_the_five_state_breaker() {
     let patch = patch(&[("SHMLIMIT_CONCURRENCY", "2"), ("SHMLIMIT_BUCKET_CAP", "2")]);
     for preset in presets::all() {
         let policy = preset.policy().unwrap();
@@ -170,7 +170,7 @@ fn r109_it_concerns_limiters_with_the_machine_only() {
         assert_eq!(patch.concerns(&policy), concerned, "{}", preset.name);
         assert_eq!(patch.apply(&policy).unwrap() != policy, concerned, "{}", preset.name);
     }
-    // A rule without a capacity keeps what it has; the rest of the patch holds.
+    // A rule without a capacity stays unchanged; the rest of the patch applies.
     let window = fsm(&[RuleDraft::new(Algorithm::FixedWindow, 10, Nanos::from_secs(1))]);
     let patched = patch.apply(&window).unwrap();
     assert_eq!((patched.concurrency(), patched.rules()[0].limit), (Some(2), 10));
@@ -185,7 +185,7 @@ fn r109_it_concerns_limiters_with_the_machine_only() {
 
 #[cfg(feature = "config")]
 #[test]
-fn r111_the_environment_goes_over_the_file_and_the_file_over_the_preset() {
+fn r111_the_environment_overrides_the_file_and_the_file_the_preset() {
     let file = "preset = 'tmdb'\nconcurrency = 9\n[breaker]\nn_throttle = 9\ns_recover = 9";
     let file = *shmlimit::config::Config::from_toml(file).unwrap().policy();
     let patched = patch(&[("SHMLIMIT_CONCURRENCY", "2"), ("ANIVAULT_N_THROTTLE", "4")]).apply(&file).unwrap();
@@ -194,7 +194,7 @@ fn r111_the_environment_goes_over_the_file_and_the_file_over_the_preset() {
 }
 
 #[test]
-fn nothing_set_is_nothing_to_do() {
+fn no_variables_give_no_patch() {
     let nothing = Patch::from_variables::<&str, &str>([]).unwrap();
     assert!(nothing.is_empty() && !nothing.concerns(&tmdb()) && nothing == Patch::default());
 }

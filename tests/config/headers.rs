@@ -1,4 +1,4 @@
-//! Response headers as providers really send them, whole (R94 to R100).
+//! Complete sets of response headers as providers really send them (R94 to R100).
 
 use shmlimit::Nanos;
 use shmlimit::headers::{Header, PARSERS, Parser, Reading, parser};
@@ -6,7 +6,7 @@ use shmlimit::headers::{Header, PARSERS, Parser, Reading, parser};
 /// 2026-01-31T23:59:59Z
 const NOW: u64 = 1_769_903_999_000_000_000;
 
-/// A reading in the words of `shmlimit simulate`: `limit=5 reset_after_s=1.5`.
+/// A reading in the format of `shmlimit simulate`: `limit=5 reset_after_s=1.5`.
 fn words(reading: &Reading) -> String {
     let seconds = |nanos: Option<Nanos>| nanos.map(|nanos| nanos.0 as f64 / 1e9);
     let counts = [("limit", reading.limit), ("remaining", reading.remaining), ("used", reading.used)];
@@ -18,7 +18,7 @@ fn words(reading: &Reading) -> String {
         .join(" ")
 }
 
-/// A parser, a response's headers, and what they say.
+/// A parser, a response's headers, and the expected readings.
 struct Sample {
     parser: &'static str,
     headers: &'static str,
@@ -26,7 +26,7 @@ struct Sample {
 }
 
 const SAMPLES: &[Sample] = &[
-    // Binance, spot: a price, then an order.
+    // Binance, spot: a price query, then an order.
     Sample {
         parser: "binance",
         headers: "Content-Type: application/json;charset=UTF-8
@@ -43,7 +43,7 @@ const SAMPLES: &[Sample] = &[
             X-MBX-ORDER-COUNT-1D: 93",
         says: &[("ORDERS:10S", "used=1"), ("ORDERS:1D", "used=93"), ("REQUEST_WEIGHT:1M", "used=1171")],
     },
-    // Upbit: the old form, and a group of today.
+    // Upbit: the old form, and a current group.
     Sample {
         parser: "upbit",
         headers: "Remaining-Req: group=default; min=1799; sec=29",
@@ -76,7 +76,7 @@ const SAMPLES: &[Sample] = &[
             RateLimit: \"100-in-15min\"; r=99; t=897",
         says: &[("100-in-15min", "limit=100 remaining=99 reset_after_s=897 window_s=900")],
     },
-    // A gateway with the earliest form, and two windows of the newest.
+    // A gateway with the earliest form, and two windows of the newest form.
     Sample {
         parser: "ietf",
         headers: "Ratelimit-Limit: 10, 10;w=1;burst=1000, 1000;w=3600
@@ -102,7 +102,7 @@ const SAMPLES: &[Sample] = &[
             docker-ratelimit-source: 192.0.2.1",
         says: &[("default", "limit=100 remaining=76 window_s=21600")],
     },
-    // Resets in seconds from now, in seconds and in milliseconds since the epoch.
+    // Resets in seconds from now, in seconds since the epoch, and in milliseconds since the epoch.
     Sample {
         parser: "xratelimit",
         headers: "X-RateLimit-Limit: 60\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 42",
@@ -138,7 +138,7 @@ const SAMPLES: &[Sample] = &[
             Retry-After: 60",
         says: &[("search", "limit=30 remaining=0 used=30 reset_after_s=0")],
     },
-    // OpenAI; Azure where it does not know; an imitation.
+    // OpenAI, Azure with a value that it does not know, and an imitation.
     Sample {
         parser: "openai",
         headers: "x-ratelimit-limit-requests: 5000
@@ -196,7 +196,7 @@ const SAMPLES: &[Sample] = &[
 ];
 
 #[test]
-fn r100_what_providers_send_is_read() {
+fn r100_the_headers_of_real_providers_are_read() {
     for sample in SAMPLES {
         let headers: Vec<Header<'_>> =
             sample.headers.lines().map(|line| line.trim().split_once(": ").unwrap()).collect();
@@ -213,7 +213,7 @@ fn r100_what_providers_send_is_read() {
 }
 
 #[test]
-fn r100_a_new_provider_is_a_parser_and_nothing_else() {
+fn r100_a_new_provider_needs_only_a_parser() {
     struct Mine;
     impl Parser for Mine {
         fn parse(&self, headers: &[Header<'_>], _wall_now: u64) -> Vec<(String, Reading)> {

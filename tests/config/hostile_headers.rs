@@ -1,4 +1,4 @@
-//! Any response headers: nothing panics, and nothing odd comes out (R94, R99, R99b).
+//! Arbitrary response headers: parsers never panic and return only sane windows (R94, R99, R99b).
 
 use proptest::prelude::*;
 use shmlimit::Nanos;
@@ -120,13 +120,13 @@ fn r99b_thousands_of_headers_give_at_most_64_windows() {
     }
 }
 
-/// Names that are known, almost known, or any.
+/// Names that are known, almost known, or arbitrary.
 fn any_name() -> impl Strategy<Value = String> {
     let known = (0..NAMES.len()).prop_map(|i| NAMES[i].to_owned());
     prop_oneof![6 => known, 2 => "(?i)x-mbx-(used-weight|order-count)-[0-9]{0,3}[SMHDW]?", 1 => ".*"]
 }
 
-/// Values put together from what parsers look for, or any.
+/// Values composed of pieces that parsers look for, or arbitrary values.
 fn any_value() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[0-9]{1,20}".boxed(),
@@ -146,14 +146,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn r99b_any_headers_give_sane_windows(
+    fn r99b_arbitrary_headers_give_sane_windows(
         headers in prop::collection::vec((any_name(), any_value()), 0..12), wall_now in any::<u64>(),
     ) {
         let headers: Vec<Header<'_>> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         check(&headers, wall_now);
     }
 
-    /// Blanks around a value and the case of a name mean nothing (R94).
+    /// R94: blanks around a value and the case of a name have no effect.
     #[test]
     fn r94_case_and_blanks_change_nothing(name in any_name(), value in any_value(), wall_now in any::<u64>()) {
         let (upper, padded) = (name.to_ascii_uppercase(), format!(" \t{value} "));
@@ -167,12 +167,13 @@ proptest! {
         prop_assert_eq!(retry_after(&value, wall_now), retry_after(&padded, wall_now));
     }
 
-    /// One more header of the same name only ever makes a window more restrictive (R99).
+    /// R99: another header of the same name can only make a window more restrictive.
     #[test]
     fn r99_a_duplicate_never_relaxes(
         which in 0..NAMES.len(), values in prop::collection::vec(any_value(), 2), wall_now in any::<u64>(),
     ) {
-        // A resource is a name, not a number; and two policies without names leave open which is effective.
+        // X-RateLimit-Resource is a name, not a number. With two RateLimit-Policy headers without names it is
+        // unclear which one is effective.
         let name = NAMES[which];
         prop_assume!(name != "X-RateLimit-Resource" && name != "RateLimit-Policy");
         for each in PARSERS {

@@ -1,4 +1,4 @@
-//! Whatever a file holds: a policy or an error with a name in it, never a panic.
+//! A limiter file with arbitrary content is a policy or an error that names the key, and never causes a panic.
 
 use proptest::prelude::*;
 use shmlimit::config::{self, Config, ConfigError, Kind, keys};
@@ -39,20 +39,20 @@ fn wrong(kind: Kind) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_key_refuses_what_it_does_not_take_and_says_so_by_its_path() {
+fn every_key_refuses_wrong_values_and_names_its_path() {
     for info in keys() {
         let path = info.key.replace(".N.", ".0.");
         for value in wrong(info.kind) {
             let error = Config::from_toml(&file(info.key, value)).expect_err(&format!("{path} = {value}"));
             let named = error.to_string().starts_with(&path);
-            // A text that is no TOML has a line instead.
+            // A text that is not TOML has a line number instead.
             assert!(named || matches!(error, ConfigError::Syntax(_)), "{path} = {value}: {error}");
         }
     }
 }
 
 #[test]
-fn every_section_refuses_what_is_no_table() {
+fn every_section_refuses_values_that_are_not_tables() {
     for section in ["window", "breaker", "backoff", "priority", "adaptive", "rules", "adaptive.windows"] {
         for value in ["1", "'x'", "true", "[1]", "nan"] {
             let error = Config::from_toml(&format!("{section} = {value}")).unwrap_err().to_string();
@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn any_fragments_are_a_policy_that_can_be_written_or_an_error(
+    fn arbitrary_fragments_are_a_policy_that_can_be_written_or_an_error(
         fragments in prop::collection::vec((key(), value()), 0..6),
         preset in prop::option::of(prop::sample::select(shmlimit::presets::NAMES.to_vec())),
     ) {
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn any_setting_is_a_policy_or_an_error(
+    fn an_arbitrary_setting_is_a_policy_or_an_error(
         preset in prop::sample::select(shmlimit::presets::NAMES.to_vec()),
         key in key(),
         value in value(),

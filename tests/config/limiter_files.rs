@@ -20,7 +20,7 @@ fn refused(text: &str, parts: &[&str]) -> ConfigError {
 }
 
 #[test]
-fn the_documentation_knows_every_key_and_its_sample_is_valid() {
+fn the_documentation_lists_every_key_and_its_sample_is_valid() {
     let document = include_str!("../../docs/configuration.md");
     let sample = document.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     assert_eq!(policy(sample).rules().len(), 2);
@@ -34,7 +34,7 @@ fn the_documentation_knows_every_key_and_its_sample_is_valid() {
 }
 
 #[test]
-fn every_key_that_this_version_carries_out_is_read() {
+fn every_key_that_this_version_implements_is_read() {
     let policy = policy(
         r#"
         epoch_ns = 5
@@ -72,7 +72,7 @@ fn every_key_that_this_version_carries_out_is_read() {
 }
 
 #[test]
-fn nothing_at_all_is_a_limiter_without_limits() {
+fn an_empty_file_is_a_limiter_without_limits() {
     let policy = policy("");
     assert!(policy.rules().is_empty());
     assert_eq!((policy.concurrency(), policy.provider().as_str()), (None, "default"));
@@ -115,7 +115,7 @@ fn r143_a_share_is_exact_or_refused() {
 }
 
 #[test]
-fn r131_fairness_is_by_process_unless_said_otherwise() {
+fn r131_fairness_is_by_process_by_default() {
     assert_eq!(policy("").queueing().fairness, Fairness::Process);
     assert_eq!(policy("fairness = 'process'").queueing().fairness, Fairness::Process);
     refused("fairness = 'lifo'", &["fairness", "lifo", "process", "fifo"]);
@@ -123,7 +123,7 @@ fn r131_fairness_is_by_process_unless_said_otherwise() {
 }
 
 #[test]
-fn r9_a_bucket_of_which_nothing_is_said_holds_ten_and_gains_one_a_second() {
+fn r9_a_bucket_without_settings_holds_ten_and_gains_one_per_second() {
     let said_nothing = policy("[[rules]]\nalgorithm = 'token_bucket'");
     let rule = said_nothing.rules()[0];
     assert_eq!((rule.limit, rule.period, rule.burst), (1, Nanos::from_secs(1), 10));
@@ -144,7 +144,7 @@ fn r9_every_algorithm_has_its_defaults() {
         let rule = policy(&format!("[[rules]]\nalgorithm = '{algorithm}'")).rules()[0];
         assert_eq!(rule.algorithm.as_str(), algorithm);
         assert_eq!((rule.limit, rule.period, rule.burst), (limit, Nanos::from_secs(seconds), burst));
-        // Half a rule keeps the other half of the default.
+        // A rule that states only half of its numbers keeps the other half of the default.
         let rule = policy(&format!("[[rules]]\nalgorithm = '{algorithm}'\nlimit = 7")).rules()[0];
         assert_eq!((rule.limit, rule.period, rule.burst), (7, Nanos::from_secs(seconds), 7));
         let rule = policy(&format!("[[rules]]\nalgorithm = '{algorithm}'\nperiod = '5s'")).rules()[0];
@@ -163,7 +163,7 @@ fn r9_the_default_algorithm_is_the_sliding_counter() {
 }
 
 #[test]
-fn r104_own_keys_go_on_top_of_a_preset_and_rules_replace() {
+fn r104_keys_of_a_file_override_a_preset_and_rules_replace_its_rules() {
     let merged = policy("preset = 'tmdb'\nconcurrency = 9");
     assert_eq!((merged.concurrency(), merged.rules()[0].limit), (Some(9), 35));
     assert_eq!(merged.provider().as_str(), "tmdb");
@@ -196,16 +196,16 @@ fn r104_tables_merge_key_by_key_and_lists_replace() {
 }
 
 #[test]
-fn r111_the_file_goes_over_the_preset_and_the_preset_over_the_default() {
+fn r111_the_file_overrides_the_preset_and_the_preset_the_default() {
     assert_eq!(policy("").breaker().kind(), BreakerKind::None);
     assert_eq!(policy("preset = 'tvdb'").breaker().kind(), BreakerKind::Consecutive);
     assert_eq!(policy("preset = 'tvdb'\n[breaker]\nkind = 'none'").breaker().kind(), BreakerKind::None);
-    // What the file says first or last in its text makes no difference.
+    // The position of a key in the file has no effect.
     assert_eq!(policy("concurrency = 9\npreset = 'tmdb'").concurrency(), Some(9));
 }
 
 #[test]
-fn unknown_keys_are_named_with_the_near_one() {
+fn unknown_keys_are_named_with_a_similar_key() {
     for (text, key, near) in [
         ("concurency = 4", "concurency", "concurrency"),
         ("[[rules]]\nalgorithm = 'gcra'\nlimt = 4", "rules.0.limt", "limit"),
@@ -225,7 +225,7 @@ fn unknown_keys_are_named_with_the_near_one() {
 }
 
 #[test]
-fn what_this_version_cannot_do_is_an_error_never_ignored() {
+fn unsupported_features_are_an_error_and_never_ignored() {
     for text in ["[cluster]", "[cluster]\nnodes = 3", "cluster = 1"] {
         let error = refused(text, &["cluster", "not supported by this version yet"]);
         assert!(matches!(error, ConfigError::NotYetSupported { .. }), "{text}");
@@ -296,7 +296,7 @@ fn r75_r76_the_backoff_is_read_and_has_its_defaults() {
 }
 
 #[test]
-fn r82_adaptive_is_on_where_it_is_written_and_judged() {
+fn r82_an_adaptive_section_turns_adaptive_on_and_is_validated() {
     assert!(policy("").adaptive().is_none());
     let default = *policy("[adaptive]").adaptive().unwrap();
     assert_eq!(
@@ -383,7 +383,7 @@ fn impossible_values_are_refused_with_key_value_and_range() {
 }
 
 #[test]
-fn r137_more_rules_or_units_than_there_is_room_for_are_refused() {
+fn r137_too_many_rules_or_units_are_refused() {
     let rules = |count: usize| "[[rules]]\nalgorithm = 'gcra'\n".repeat(count);
     assert_eq!(policy(&rules(8)).rules().len(), 8);
     refused(&rules(9), &["rules: 9 given, at most 8"]);
@@ -392,7 +392,7 @@ fn r137_more_rules_or_units_than_there_is_room_for_are_refused() {
 }
 
 #[test]
-fn the_error_is_one_of_the_librarys() {
+fn a_file_error_converts_into_the_librarys_error() {
     let error: Error = refused("concurrency = 0", &[]).into();
     let Error::Config(error) = error else { panic!("{error}") };
     let error = error.downcast_ref().unwrap();

@@ -1,4 +1,4 @@
-//! Every preset's numbers, against the requirement that says them.
+//! The numbers of every preset, against the requirement that states them.
 
 use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, Nanos, Policy, presets};
@@ -20,7 +20,7 @@ fn rules(policy: &Policy) -> Vec<Numbers> {
     rules.map(|rule| (rule.algorithm, rule.limit, rule.period, rule.burst, rule.reserve)).collect()
 }
 
-/// Name, limit, interval and kind of each window of the provider's.
+/// Name, limit, interval and kind of each of the provider's windows.
 fn windows(policy: &Policy) -> Vec<(String, u64, Nanos, WindowKind)> {
     let windows = policy.adaptive().unwrap().windows();
     windows.map(|it| (it.name.as_str().to_owned(), it.limit, it.interval, it.kind)).collect()
@@ -31,7 +31,7 @@ fn units(policy: &Policy) -> Vec<String> {
 }
 
 #[test]
-fn every_preset_is_valid_and_says_what_it_is_and_as_of_when() {
+fn every_preset_is_valid_and_states_its_purpose_and_source() {
     assert_eq!(presets::all().iter().map(|preset| preset.name).collect::<Vec<_>>(), presets::NAMES);
     for preset in presets::all() {
         let policy = preset.policy().unwrap_or_else(|error| panic!("{}: {error}", preset.name));
@@ -42,7 +42,7 @@ fn every_preset_is_valid_and_says_what_it_is_and_as_of_when() {
 }
 
 #[test]
-fn r101_tmdb_is_35_a_second_35_at_once_4_in_flight() {
+fn r101_tmdb_is_35_per_second_35_at_once_4_in_flight() {
     let tmdb = policy("tmdb");
     assert_eq!(rules(&tmdb), [(Algorithm::TokenBucket, 35, SECOND, 35, 0)]);
     assert_eq!((tmdb.concurrency(), tmdb.provider().as_str()), (Some(4), "tmdb"));
@@ -57,7 +57,7 @@ fn r101_tmdb_legacy_is_40_in_any_10_seconds_never_400() {
 }
 
 #[test]
-fn r102_r107_the_databases_and_their_reserves() {
+fn r102_r107_the_database_presets_have_their_rules_and_reserves() {
     let bucket = |rate, burst, reserve| (Algorithm::TokenBucket, rate, SECOND, burst, reserve);
     let cap = |limit, seconds| (Algorithm::SlidingLog, limit, Nanos::from_secs(seconds), limit, 0);
     let day = |limit| (Algorithm::FixedWindow, limit, DAY, limit, 0);
@@ -83,7 +83,7 @@ fn r102_r107_the_databases_and_their_reserves() {
 }
 
 #[test]
-fn r104_r75_r78_the_databases_count_failures_in_a_row_and_tmdb_has_the_machine() {
+fn r104_r75_r78_the_databases_count_failures_in_a_row_and_tmdb_has_five_states() {
     let tmdb = policy("tmdb");
     assert_eq!(tmdb.breaker().kind(), BreakerKind::Fsm);
     assert_eq!((tmdb.breaker().rate_base, tmdb.breaker().p_throttle), (PerSecond(0), 200_000));
@@ -130,7 +130,7 @@ fn r103_upbit_has_sliding_windows_of_its_groups() {
 }
 
 #[test]
-fn r138_github_is_5000_an_hour_by_its_headers() {
+fn r138_github_is_5000_per_hour_by_its_headers() {
     let github = policy("github");
     let hour = Nanos::from_secs(3600);
     assert_eq!(rules(&github), [(Algorithm::SlidingLog, 5000, hour, 5000, 0)]);
@@ -139,7 +139,7 @@ fn r138_github_is_5000_an_hour_by_its_headers() {
 }
 
 #[test]
-fn r138_language_models_count_requests_and_tokens_a_minute() {
+fn r138_language_models_count_requests_and_tokens_per_minute() {
     for (name, parser, requests, tokens) in
         [("openai", HeaderFormat::OpenAi, 500, 30_000), ("anthropic", HeaderFormat::Anthropic, 50, 30_000)]
     {
@@ -154,7 +154,7 @@ fn r138_language_models_count_requests_and_tokens_a_minute() {
 }
 
 #[test]
-fn r105_the_notes_say_how_long_to_cache() {
+fn r105_the_notes_state_how_long_to_cache() {
     let notes = |name: &str| {
         let preset = presets::all().iter().find(|preset| preset.name == name).unwrap();
         preset.notes.join(" ")

@@ -7,7 +7,7 @@ fn preset(name: &str) -> Policy {
     presets::policy(name).unwrap().unwrap()
 }
 
-/// Something of everything: a rule of each kind, a breaker, windows.
+/// A policy with at least one of everything: rules, a breaker, windows.
 fn full() -> Policy {
     *Config::from_toml(
         "[[rules]]\nalgorithm = 'gcra'\nlimit = 10\n[[rules]]\nalgorithm = 'sliding_log'\n[breaker]\nkind = 'fsm'\n\
@@ -22,12 +22,12 @@ fn value(policy: &Policy, key: &str) -> String {
     settings.into_iter().find(|(known, _)| known == key).map_or_else(String::new, |(_, value)| value)
 }
 
-/// A valid value of a kind that differs from what `full` has.
+/// A valid value of this kind that differs from the value in `full`.
 fn another(key: &str, kind: Kind) -> &'static str {
     match (key, kind) {
         ("rules.N.reserve", _) => "7",
         ("adaptive.history", _) => "77",
-        // Not above the longest.
+        // Not above `breaker.sleep_max`.
         ("breaker.sleep_min", _) => "7s",
         (_, Kind::Choice(words)) => words[1],
         (_, Kind::Truth) => "false",
@@ -46,13 +46,13 @@ fn r110_every_changeable_key_changes_what_it_names_and_nothing_else() {
     for info in keys().iter().filter(|info| info.changeable) {
         let key = info.key.replace(".N.", ".0.");
         let wanted = another(info.key, info.kind);
-        // Its own second rule has no burst to set, and its limit no reserve above it.
+        // The second rule has no burst to set, and its limit has no reserve above it.
         let after = config::set(&before, &key, wanted).unwrap_or_else(|error| panic!("{key}: {error}"));
         assert_eq!(value(&after, &key), wanted, "{key}");
         let changed: Vec<String> =
             describe::differences(&before, &after).lines().map(str::to_owned).collect();
         let others = changed.iter().filter(|line| !line.trim_start().starts_with(&format!("{key}:")));
-        // Burst and tau are two ways to say one thing, and a burst that nobody chose follows its limit.
+        // Burst and tau are two ways to state one value. A burst that was not chosen follows its limit.
         let of_burst = ["rules.0.tau", "rules.0.limit"].contains(&key.as_str());
         let others: Vec<_> = others.filter(|line| !of_burst || !line.contains("rules.0.burst")).collect();
         assert!(others.is_empty(), "{key}: {others:?}");
@@ -63,13 +63,13 @@ fn r110_every_changeable_key_changes_what_it_names_and_nothing_else() {
     }
 }
 
-/// Whether setting the old value leads back; nothing where there was none.
+/// Whether setting the old value restores the policy; `None` if there was no old value.
 fn back(key: &str) -> Option<bool> {
     if key == "rules.0.tau" { None } else { Some(true) }
 }
 
 #[test]
-fn r144_a_key_that_cannot_be_changed_in_use_says_the_way_out() {
+fn r144_a_key_that_cannot_be_changed_in_use_states_the_remedy() {
     for info in keys().iter().filter(|info| !info.changeable) {
         let key = info.key.replace(".N.", ".0.");
         let error = config::set(&full(), &key, another(info.key, info.kind)).unwrap_err();
@@ -156,7 +156,7 @@ fn a_wrong_value_or_key_is_refused_with_its_name() {
     assert!(error.contains("no rules"), "{error}");
 }
 
-/// One rule as the short forms make it.
+/// One rule, made from the short forms.
 fn chosen(settings: &[(&str, &str)]) -> Policy {
     let choice =
         settings.iter().fold(ConfigSource::default(), |choice, (key, value)| choice.setting(*key, *value));
@@ -169,7 +169,7 @@ fn numbers(policy: &Policy) -> (Algorithm, u64, u64) {
 }
 
 #[test]
-fn r147_a_rate_alone_is_the_most_that_any_one_period_sees() {
+fn r147_a_rate_alone_is_the_maximum_of_any_period() {
     use Algorithm::{FixedWindow, Gcra, SlidingLog, TokenBucket};
     for (settings, numbers_wanted, most) in [
         (&[("rate", "20/s")][..], (SlidingLog, 20, 20), 20),
@@ -189,7 +189,8 @@ fn r147_a_rate_alone_is_the_most_that_any_one_period_sees() {
         assert_eq!(numbers(&policy), numbers_wanted, "{settings:?}");
         assert_eq!(describe::most_per_period(&policy, 0), Some(most), "{settings:?}");
     }
-    // In a file a rule without an algorithm stays what it was (R9), and a preset is its provider's.
+    // A rule without an algorithm in a file keeps its default algorithm (R9). A preset keeps its provider's
+    // algorithm.
     let file = Config::from_toml("[[rules]]\nlimit = 20\nperiod = '1s'").unwrap();
     assert_eq!(file.policy().rules()[0].algorithm, Algorithm::SlidingCounter);
     let faster = |name: &str, rate: &str| ConfigSource::default().setting("rate", rate).policy(name).unwrap();
@@ -199,7 +200,7 @@ fn r147_a_rate_alone_is_the_most_that_any_one_period_sees() {
 }
 
 #[test]
-fn r110_a_burst_that_nobody_chose_follows_the_limit_and_a_chosen_one_stays() {
+fn r110_a_burst_that_was_not_chosen_follows_the_limit_and_a_chosen_one_stays() {
     let set = |policy: &Policy, limit: &str| numbers(&config::set(policy, "rules.0.limit", limit).unwrap());
     let bucket = |more: &str| {
         *Config::from_toml(&format!("[[rules]]\nalgorithm = 'token_bucket'\n{more}")).unwrap().policy()
@@ -214,7 +215,7 @@ fn r110_a_burst_that_nobody_chose_follows_the_limit_and_a_chosen_one_stays() {
         of(99_000, 1000),
         "it is one of a hundred parts"
     );
-    // All of that is known after the policy was stored.
+    // All of this still holds after the policy was stored.
     for policy in [bucket("limit = 1000"), bucket(""), chosen(&[("rate", "1M/day")])] {
         let stored = Policy::decode(&policy.encode()).unwrap();
         assert_eq!(stored.rules()[0].burst_from, policy.rules()[0].burst_from);
@@ -231,7 +232,7 @@ fn r110_a_burst_that_nobody_chose_follows_the_limit_and_a_chosen_one_stays() {
 }
 
 #[test]
-fn r110_rules_go_by_their_names_and_a_rate_by_its_unit() {
+fn r110_rules_are_addressed_by_name_and_a_rate_by_its_unit() {
     let tvdb = preset("tvdb");
     let changed = config::set(&tvdb, "rules.window.limit", "200").unwrap();
     assert_eq!(changed, config::set(&tvdb, "rules.1.limit", "200").unwrap());
@@ -245,7 +246,7 @@ fn r110_rules_go_by_their_names_and_a_rate_by_its_unit() {
     let llm = *Config::from_toml(llm).unwrap().policy();
     let faster = config::set(&llm, "rate", "50/m").unwrap();
     assert_eq!((faster.rules()[0].limit, faster.rules()[1].limit), (50, 900));
-    // A rate of the breaker's own would go before it.
+    // A rate of the breaker itself would take precedence.
     let own = config::set(&preset("tmdb"), "breaker.rate_base", "10").unwrap();
     assert_eq!(value(&config::set(&own, "rate", "20/s").unwrap(), "breaker.rate_base"), "auto");
     let twins = "[[rules]]\nname = 'a'\n[[rules]]\nname = 'a'\nperiod = '1h'";
@@ -279,7 +280,7 @@ fn r147_a_log_has_room_for_a_limit_four_times_as_high() {
 }
 
 #[test]
-fn burst_and_tau_take_each_others_place() {
+fn burst_and_tau_replace_each_other() {
     let tau = config::set(&full(), "rules.0.tau", "500ms").unwrap();
     assert_eq!((tau.rules()[0].tau, tau.rules()[0].burst), (Some(Nanos::from_millis(500)), 5));
     let burst = config::set(&tau, "rules.0.burst", "3").unwrap();
@@ -287,7 +288,7 @@ fn burst_and_tau_take_each_others_place() {
 }
 
 #[test]
-fn the_defaults_of_the_table_are_those_of_the_program() {
+fn the_defaults_in_the_key_table_match_the_program() {
     let adaptive = *Config::from_toml("[adaptive]").unwrap().policy();
     for info in keys().iter().filter(|info| !info.key.contains(".N.")) {
         let read = value(&adaptive, info.key);
@@ -300,7 +301,7 @@ fn the_defaults_of_the_table_are_those_of_the_program() {
 }
 
 #[test]
-fn the_ranges_of_the_table_are_those_of_the_program() {
+fn the_ranges_in_the_key_table_match_the_program() {
     let try_it = |key: &str, value: u64| config::set(&full(), key, &value.to_string()).is_ok();
     for info in keys().iter().filter(|info| info.changeable && !info.key.contains(".N.")) {
         let (least, most) = match info.kind {
@@ -308,7 +309,7 @@ fn the_ranges_of_the_table_are_those_of_the_program() {
             Kind::Permits { most } => (1, most),
             _ => continue,
         };
-        // Bounded by another key as well.
+        // These two are bounded by another key as well.
         let most = if info.key == "adaptive.min_samples" { 100 } else { most };
         let least = if info.key == "adaptive.history" { 10 } else { least };
         assert!(try_it(info.key, least) && try_it(info.key, most), "{}", info.key);
@@ -317,7 +318,7 @@ fn the_ranges_of_the_table_are_those_of_the_program() {
 }
 
 #[test]
-fn the_pages_are_the_generated_ones() {
+fn the_documentation_pages_match_the_generated_ones() {
     for (page, generated) in [
         (include_str!("../../docs/configuration.md"), config::reference()),
         (include_str!("../../docs/presets.md"), presets::reference()),

@@ -124,7 +124,7 @@ proptest! {
                 min_samples: samples.min(history), short_window, windows: &windows,
             }),
         });
-        // Random rules may contradict themselves; enough do not.
+        // Random rules may contradict themselves; enough of them are valid.
         prop_assume!(drafted.is_ok());
         let policy = drafted.unwrap();
         let text = config::to_toml(&policy);

@@ -1,4 +1,5 @@
-//! The examples of R9 to R37, by number; buckets have more beside the kernel.
+//! Examples for requirements R9 to R37, named by number. The unit tests of the kernel have more examples for
+//! buckets.
 
 use shmlimit_kernel::rule::{self, RuleContext, Window};
 use shmlimit_kernel::*;
@@ -30,7 +31,7 @@ fn take(m: &mut LocalMemory, cost: u64, now: u64) -> Result<Ticket, Refusal> {
     decide::acquire(m, 0, &AcquireRequest::requests(cost, Priority::User), Time(now))
 }
 
-/// How many single calls go at one instant.
+/// How many calls of one unit are granted at one instant.
 fn burst(m: &mut LocalMemory, now: u64) -> u64 {
     (0..1_000).take_while(|_| take(m, 1, now).is_ok()).count() as u64
 }
@@ -48,13 +49,13 @@ fn window(m: &LocalMemory, now: u64) -> Option<Window> {
 }
 
 #[test]
-fn r9_ten_at_once_and_then_the_next_when_there_is_room() {
+fn r9_ten_calls_pass_at_once_and_the_next_one_when_there_is_room() {
     for (algorithm, limit, period, burst_of, next) in [
         (Algorithm::TokenBucket, 1, SECOND, Some(10), SECOND),
         (Algorithm::LeakyBucket, 1, SECOND, Some(10), SECOND),
         (Algorithm::FixedWindow, 10, MINUTE, None, MINUTE),
         (Algorithm::SlidingLog, 10, MINUTE, None, MINUTE),
-        // In the next window 10 * (60 - e) / 60 is below 10 from its second nanosecond on.
+        // In the next window, 10 * (60 - e) / 60 is below 10 from its second nanosecond on.
         (Algorithm::SlidingCounter, 10, MINUTE, None, MINUTE + 1),
     ] {
         let mut m = memory(&[RuleDraft { burst: burst_of, ..rule(algorithm, limit, period) }]);
@@ -73,10 +74,10 @@ fn r10_the_guide_names_every_algorithm() {
     }
 }
 
-/// What docs/algorithms.md says in "Which one": 10 in 10 s, all that there is just before a boundary, and then whatever can
-/// be had.
+/// The claims of "Which one" in docs/algorithms.md. The limit is 10 in 10 s. The test takes everything just before
+/// a boundary, and then everything that becomes available.
 #[test]
-fn r10_r30_r33_the_guide_is_right_about_the_most_in_any_period() {
+fn r10_r30_r33_the_guide_states_the_true_maximum_of_any_period() {
     for (algorithm, behind_the_boundary, in_a_period) in [
         (Algorithm::TokenBucket, 0, 19),
         (Algorithm::Gcra, 0, 19),
@@ -116,12 +117,12 @@ fn r15_each_grant_moves_the_arrival_time_by_its_cost() {
     let mut m = memory(&[RuleDraft { burst: Some(4), ..rule(Algorithm::Gcra, 1, SECOND) }]);
     take(&mut m, 1, 0).unwrap();
     take(&mut m, 3, SECOND / 2).unwrap();
-    // TAT = 4 s, so that a fifth second fits at 1 s.
+    // TAT = 4 s, so a fifth call fits at 1 s.
     assert_eq!(wait(&mut m, 1, SECOND / 2), SECOND / 2);
 }
 
 #[test]
-fn r19_gcra_knows_no_minute() {
+fn r19_gcra_ignores_calendar_minutes() {
     let mut m = LocalMemory::starting_at(&policy(&[rule(Algorithm::Gcra, 60, MINUTE)]), 0);
     assert_eq!(burst(&mut m, MINUTE - 1), 60);
     assert_eq!(burst(&mut m, MINUTE), 0);
@@ -129,33 +130,33 @@ fn r19_gcra_knows_no_minute() {
 }
 
 #[test]
-fn r21_a_hundred_a_minute_is_one_each_600_ms() {
+fn r21_a_hundred_per_minute_is_one_every_600_ms() {
     let mut m = memory(&[RuleDraft { burst: Some(1), ..rule(Algorithm::Gcra, 100, MINUTE) }]);
     take(&mut m, 1, 0).unwrap();
     assert_eq!(wait(&mut m, 1, 0), 600_000_000);
 }
 
 #[test]
-fn r22_free_passes_each_minute_and_then_pacing() {
+fn r22_the_window_burst_renews_each_minute_and_pacing_follows_it() {
     let mut m = memory(&[passes(3, 60, MINUTE)]);
-    // 3 passes, and one by pacing, which starts free.
+    // 3 calls of the window burst, and one by pacing, which starts with room for one call.
     assert_eq!(left(&m, 30 * SECOND), 4);
     assert_eq!(burst(&mut m, 30 * SECOND), 4);
     assert_eq!(wait(&mut m, 1, 30 * SECOND), SECOND);
     assert_eq!(burst(&mut m, 31 * SECOND), 1);
-    // The sooner of pacing and the next minute.
+    // The wait ends at the earlier of the next pacing slot and the next minute.
     assert_eq!(burst(&mut m, 59 * SECOND + SECOND / 2), 1);
     assert_eq!(wait(&mut m, 1, 59 * SECOND + SECOND / 2), SECOND / 2);
     assert_eq!(wait(&mut m, 3, 59 * SECOND + SECOND / 2), SECOND / 2);
     assert_eq!(take(&mut m, 4, 0).unwrap_err().reason, Reason::CostExceedsLimit);
-    // Passes did not move the pacing: it is free again half a second into the minute.
+    // The window burst did not move the pacing: pacing has room again half a second into the minute.
     assert_eq!(burst(&mut m, MINUTE), 3);
     assert_eq!(wait(&mut m, 1, MINUTE), SECOND / 2);
     assert_eq!(window(&m, MINUTE).map(|w| (w.used, w.resets_at)), Some((3, Time(2 * MINUTE))));
 }
 
 #[test]
-fn r22_a_cost_is_taken_wholly_from_passes_or_wholly_by_pacing() {
+fn r22_a_cost_is_charged_wholly_to_the_window_burst_or_wholly_to_pacing() {
     let mut m = memory(&[passes(3, 60, MINUTE)]);
     take(&mut m, 2, 0).unwrap();
     take(&mut m, 2, 0).unwrap();
@@ -165,7 +166,7 @@ fn r22_a_cost_is_taken_wholly_from_passes_or_wholly_by_pacing() {
 }
 
 #[test]
-fn r22_background_leaves_passes_and_goes_by_pacing() {
+fn r22_background_calls_leave_the_reserve_and_use_pacing() {
     let mut m = memory(&[RuleDraft { reserve: 2, ..passes(3, 60, MINUTE) }]);
     let request = AcquireRequest::one(Priority::Background);
     let mut taken = || decide::acquire(&mut m, 0, &request, Time(0)).is_ok();
@@ -183,21 +184,21 @@ fn r23_a_leaky_bucket_starts_empty_and_is_full_at_its_capacity() {
 }
 
 #[test]
-fn r24_r125_half_a_unit_a_second_drains_three_in_six_seconds() {
+fn r24_r125_half_a_unit_per_second_drains_three_units_in_six_seconds() {
     let mut m = memory(&[RuleDraft { burst: Some(10), ..rule(Algorithm::LeakyBucket, 1, 2 * SECOND) }]);
     take(&mut m, 10, 0).unwrap();
     take(&mut m, 1, 3 * SECOND).unwrap();
-    // 10 - 1.5 + 1 - 1.5 = 8: two fit, not one.
+    // 10 - 1.5 + 1 - 1.5 = 8, so two calls fit.
     assert_eq!(left(&m, 6 * SECOND), 2);
     assert_eq!(burst(&mut m, 6 * SECOND), 2);
 }
 
 #[test]
-fn r25_calls_are_let_out_evenly() {
+fn r25_a_leaky_bucket_spaces_calls_evenly() {
     let mut m = memory(&[RuleDraft { burst: Some(4), ..rule(Algorithm::LeakyBucket, 3, SECOND) }]);
     let delays: Vec<u64> = (0..4).map(|_| take(&mut m, 1, 0).unwrap().delay.0).collect();
     assert_eq!(delays, [0, 333_333_334, 666_666_667, SECOND]);
-    // Let out at 4/3 s: a third of a second from now, and never before now.
+    // The call starts at 4/3 s, a third of a second from now. The start is never before now.
     assert_eq!(take(&mut m, 1, SECOND).unwrap().delay.0, 333_333_334);
     assert_eq!(take(&mut m, 1, 100 * SECOND).unwrap().delay, Nanos::ZERO);
     let mut bucket = memory(&[rule(Algorithm::TokenBucket, 3, SECOND)]);
@@ -209,7 +210,7 @@ fn r25_calls_are_let_out_evenly() {
 fn r26_an_empty_bucket_keeps_no_phase() {
     let mut m = memory(&[RuleDraft { burst: Some(1), ..rule(Algorithm::LeakyBucket, 1, SECOND) }]);
     take(&mut m, 1, 0).unwrap();
-    // Empty since 1 s; the next leak is a whole second after what comes now, not at 2 s.
+    // The bucket is empty from 1 s on. The next leak comes one whole second after the next call, not at 2 s.
     take(&mut m, 1, SECOND + SECOND / 2).unwrap();
     assert_eq!(wait(&mut m, 1, 2 * SECOND), SECOND / 2);
 }
@@ -241,7 +242,7 @@ fn r28_days_begin_at_midnight_utc() {
 }
 
 #[test]
-fn r29_a_window_says_what_was_used_and_when_it_ends() {
+fn r29_a_window_reports_its_usage_and_its_end() {
     let mut m = LocalMemory::starting_at(&policy(&[rule(Algorithm::FixedWindow, 5, MINUTE)]), 20 * SECOND);
     take(&mut m, 3, 0).unwrap();
     assert_eq!(wait(&mut m, 3, 10 * SECOND), 30 * SECOND);
@@ -252,19 +253,19 @@ fn r29_a_window_says_what_was_used_and_when_it_ends() {
 }
 
 #[test]
-fn r30_r33_r125_twice_the_limit_passes_around_a_boundary_but_not_in_a_log() {
+fn r30_r33_r125_twice_the_limit_passes_around_a_window_boundary_but_not_in_a_log() {
     let around = |algorithm| {
         let mut m = memory(&[rule(algorithm, 10, MINUTE)]);
         burst(&mut m, 59 * SECOND) + burst(&mut m, 61 * SECOND)
     };
     assert_eq!(around(Algorithm::FixedWindow), 20);
     assert_eq!(around(Algorithm::SlidingLog), 10);
-    // 10 * 59/60 = 9.8 count as 9.
+    // 10 * 59/60 = 9.8 counts as 9.
     assert_eq!(around(Algorithm::SlidingCounter), 11);
 }
 
 #[test]
-fn r31_r125_calls_of_one_instant_all_count_and_a_period_later_none() {
+fn r31_r125_calls_at_one_instant_all_count_and_expire_together() {
     let mut m = memory(&[rule(Algorithm::SlidingLog, 10, MINUTE)]);
     assert_eq!(burst(&mut m, 7), 10);
     assert_eq!(left(&m, MINUTE + 6), 0);
@@ -272,7 +273,7 @@ fn r31_r125_calls_of_one_instant_all_count_and_a_period_later_none() {
 }
 
 #[test]
-fn r32_the_wait_is_that_of_the_kth_oldest() {
+fn r32_the_wait_ends_when_the_kth_oldest_unit_expires() {
     let mut m = memory(&[rule(Algorithm::SlidingLog, 10, MINUTE)]);
     for second in 0..10 {
         take(&mut m, 1, second * SECOND).unwrap();
@@ -282,7 +283,7 @@ fn r32_the_wait_is_that_of_the_kth_oldest() {
 }
 
 #[test]
-fn r34_only_the_window_just_before_counts() {
+fn r34_only_the_previous_window_counts() {
     let mut m = memory(&[rule(Algorithm::SlidingCounter, 10, MINUTE)]);
     take(&mut m, 10, 0).unwrap();
     assert_eq!(left(&m, MINUTE + MINUTE / 2), 5);
@@ -290,7 +291,7 @@ fn r34_only_the_window_just_before_counts() {
 }
 
 #[test]
-fn r35_a_weighted_count_of_the_limit_refuses() {
+fn r35_a_weighted_count_equal_to_the_limit_refuses() {
     let mut m = memory(&[rule(Algorithm::SlidingCounter, 10, MINUTE)]);
     take(&mut m, 10, 0).unwrap();
     take(&mut m, 4, MINUTE + MINUTE * 4 / 10).unwrap();
@@ -299,12 +300,12 @@ fn r35_a_weighted_count_of_the_limit_refuses() {
 }
 
 #[test]
-fn r36_at_half_a_window_seven_count_and_at_a_tenth_more_than_ten() {
+fn r36_seven_units_count_at_half_a_window_and_more_than_ten_at_a_tenth() {
     let mut half = memory(&[rule(Algorithm::SlidingCounter, 10, MINUTE)]);
     take(&mut half, 8, 0).unwrap();
     take(&mut half, 2, MINUTE).unwrap();
     let mut tenth = half.clone();
-    // The third call of this window fits once the 8 count for less than 8.
+    // The third call of this window fits once the 8 units count for less than 8.
     take(&mut half, 1, MINUTE + MINUTE / 2 - 1).unwrap();
     assert_eq!(left(&half, MINUTE + MINUTE / 2), 3, "8 * 0.5 + 3 = 7");
     assert!(take(&mut half, 1, MINUTE + MINUTE / 2).is_ok());
@@ -318,7 +319,7 @@ fn r36_at_half_a_window_seven_count_and_at_a_tenth_more_than_ten() {
 fn r37_the_wait_may_end_in_the_next_window() {
     let mut m = memory(&[rule(Algorithm::SlidingCounter, 10, MINUTE)]);
     take(&mut m, 10, MINUTE / 2).unwrap();
-    // For five, 10 * left / 60 s must be below 6: less than 36 s left of the next minute.
+    // For five units, 10 * left / 60 s must be below 6: less than 36 s of the next minute may be left.
     assert_eq!(wait(&mut m, 5, MINUTE / 2), MINUTE / 2 + 24 * SECOND + 1);
     let next = take(&mut m, 5, MINUTE + 24 * SECOND + 1);
     assert!(next.is_ok());
@@ -327,14 +328,14 @@ fn r37_the_wait_may_end_in_the_next_window() {
 }
 
 #[test]
-fn r126_the_two_burst_modes_on_one_trace() {
-    // Ten calls each half minute, at 10 a minute.
+fn r126_the_two_burst_modes_differ_on_the_same_trace() {
+    // Ten calls every half minute, at a limit of 10 per minute.
     let trace = |rule: RuleDraft<'static>| -> Vec<u64> {
         let mut m = memory(&[rule]);
         let mut granted = |now| (0..10).filter(|_| take(&mut m, 1, now).is_ok()).count() as u64;
         (0..6).map(|half| granted(half * MINUTE / 2)).collect()
     };
     assert_eq!(trace(rule(Algorithm::Gcra, 10, MINUTE)), [10, 5, 5, 5, 5, 5]);
-    // Passes are back with each minute; behind them the pacing admits one.
+    // The window burst renews each minute. After it, pacing admits one call.
     assert_eq!(trace(passes(10, 10, MINUTE)), [10, 1, 10, 1, 10, 1]);
 }

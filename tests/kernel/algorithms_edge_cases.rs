@@ -1,4 +1,5 @@
-//! What happens rarely: calls behind others, taken back calls, changed terms, a lost state, damaged words.
+//! Rare cases of the rate algorithms: calls behind other calls, cancelled calls, changed terms, a lost state, and
+//! damaged words.
 
 use proptest::prelude::*;
 use shmlimit_kernel::rule::{self, Charge, Charged, Need, RuleContext, When};
@@ -36,7 +37,7 @@ fn rule() -> impl Strategy<Value = RuleDraft<'static>> {
     })
 }
 
-/// A limiter with a past: calls of these costs, each some thousandths of a period after the one before.
+/// A limiter with a history: calls of these costs, each some thousandths of a period after the previous one.
 fn with_past(rule: RuleDraft<'_>, epoch: u64, past: &[(u64, u64)]) -> (LocalMemory, Vec<Ticket>, u64) {
     let mut m = LocalMemory::starting_at(&policy(rule), epoch);
     let (mut now, mut tickets) = (0, Vec::new());
@@ -54,14 +55,14 @@ fn past() -> impl Strategy<Value = Vec<(u64, u64)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
-    /// Behind others a call goes now exactly if all of them do, and never later than it says.
+    /// Behind other calls, a call may go now exactly if all of them may. A predicted time is never too late.
     #[test]
-    fn behind_others_now_is_exact_and_later_is_never_too_late(
+    fn behind_other_calls_now_is_exact_and_a_later_time_is_never_too_late(
         rule in rule(), epoch in 0u64..1 << 40, past in past(),
         ahead in prop::collection::vec(1u64..8, 0..20), cost in 1u64..8, background: bool,
     ) {
         let (mut m, _, now) = with_past(rule, epoch, &past);
-        // Of free passes, what a sum of several costs comes to is not known.
+        // For the window burst, the time for a sum of several costs is unknown.
         let ahead: Vec<u64> = if rule.algorithm == Algorithm::Gcra { vec![1; ahead.len()] } else { ahead };
         let ahead: Vec<u64> = ahead.into_iter().filter(|cost| *cost <= rule.limit).collect();
         let at = RuleContext::of(&m, 0, Time(now));
@@ -85,9 +86,9 @@ proptest! {
         }
     }
 
-    /// R129: a call that is taken back at once leaves what was there.
+    /// R129: a call that is cancelled at once leaves the state that was there before.
     #[test]
-    fn r129_a_cancel_at_once_restores_what_remains(rule in rule(), epoch in 0u64..1 << 40, past in past(), cost in 1u64..6) {
+    fn r129_an_immediate_cancel_restores_the_remaining_units(rule in rule(), epoch in 0u64..1 << 40, past in past(), cost in 1u64..6) {
         let (mut m, _, now) = with_past(rule, epoch, &past);
         let before = left(&m, now);
         if let Ok(ticket) = take(&mut m, cost, now) {
@@ -96,11 +97,12 @@ proptest! {
         prop_assert_eq!(left(&m, now), before);
     }
 
-    /// R147: whatever is asked for and when, no period of a rate alone has more than its limit, also not across a higher
-    /// limit later. As much as possible is taken each time, which is the worst that callers can do.
+    /// R147: no period of a limiter with only a `rate` grants more than its limit, for any calls at any times. This
+    /// also holds across a later increase of the limit. Each call takes as much as possible, which is the worst
+    /// case.
     #[test]
     #[cfg(feature = "config")]
-    fn r147_no_period_of_a_rate_alone_has_more_than_its_limit(
+    fn r147_a_rate_alone_never_grants_more_than_its_limit_in_any_period(
         limit in prop_oneof![1u64..200, 90_000u64..120_000, 1_000_000u64..1 << 40],
         period in prop_oneof![1u64..1_000, SECOND..100_000 * SECOND],
         pauses in prop::collection::vec((prop_oneof![Just(0u64), 0u64..300, 900u64..1100], 1u64..101), 1..60),
@@ -135,7 +137,7 @@ proptest! {
         }
     }
 
-    /// R110: nothing is handed out twice by a change, and where terms differ old tickets mean nothing.
+    /// R110: a change never grants anything twice. Old tickets have no effect after a change of the terms.
     #[test]
     fn r110_a_change_keeps_what_was_used(old in rule(), new in rule(), same_period: bool, epoch in 0u64..1 << 40, past in past()) {
         let new = RuleDraft { period: if same_period { old.period } else { new.period }, ..new };
@@ -148,15 +150,15 @@ proptest! {
         let logs = old.algorithm == new.algorithm && old.algorithm == Algorithm::SlidingLog;
         let kept = windows.contains(&old.algorithm) || logs;
         if logs && new.period < old.period {
-            // What is too old for the new period is out, the rest stays.
+            // Entries that are too old for the new period are removed; the others stay.
             prop_assert!(after >= new.limit.saturating_sub(old.limit - before));
         } else if old.period == new.period && old.algorithm == new.algorithm && kept {
             prop_assert_eq!(after, new.limit.saturating_sub(old.limit - before));
         } else if old.period == new.period && old.algorithm == new.algorithm && old.algorithm == Algorithm::Gcra {
-            // Used passes stay used; one more may go by pacing.
+            // A used window burst stays used. One more call may go by pacing.
             prop_assert!(after <= (new.limit + before).saturating_sub(old.limit).max(1));
         } else if old.algorithm == new.algorithm && old.algorithm == Algorithm::LeakyBucket {
-            // The level stays, in units; what is left of a unit may be rounded.
+            // The level stays, in units. The fraction of a unit may be rounded.
             let wanted = (new.burst.unwrap_or(new.limit) + before).saturating_sub(old.burst.unwrap_or(old.limit));
             prop_assert!(after.abs_diff(wanted) <= 1, "{} not {}", after, wanted);
         } else {
@@ -173,7 +175,7 @@ proptest! {
         }
     }
 
-    /// A lost state has nothing to give at first, makes sense, and has all again in the end.
+    /// A lost state has nothing to give at first, is sane, and is full again in the end.
     #[test]
     fn a_reset_starts_empty_and_fills(rule in rule(), epoch in 0u64..1 << 40, past in past()) {
         let (mut m, tickets, now) = with_past(rule, epoch, &past);
@@ -188,7 +190,8 @@ proptest! {
         prop_assert_eq!(left(&m, now + 2 * rule.period.0 + 1), full);
     }
 
-    /// Any words at all: an answer, not a panic (checked arithmetic is on in tests), and not for ever.
+    /// For arbitrary words, every decision returns an answer in finite time and does not panic. Tests have checked
+    /// arithmetic.
     #[test]
     fn garbage_is_decided_without_panic(
         code in 1u64..9, terms in prop::collection::vec(extreme(), 8), state in prop::collection::vec(extreme(), 4),
@@ -196,7 +199,7 @@ proptest! {
     ) {
         let mut m = LocalMemory::starting_at(&policy(draft(Algorithm::TokenBucket, 1, 1)), times[0]);
         let mut words: [u64; 8] = std::array::from_fn(|i| terms[i]);
-        // A log among the first words, or anywhere.
+        // The log starts among the first words, or anywhere.
         words[0] = code | (if words[0].is_multiple_of(2) { words[0] % 300 } else { words[0] | 1 << 30 }) << 24;
         let damaged = Terms::from_words(words);
         m.set_terms(0, damaged);
@@ -242,7 +245,7 @@ fn extreme() -> impl Strategy<Value = u64> {
 }
 
 #[test]
-fn r129_a_settlement_below_zero_is_over_with_its_window() {
+fn r129_a_settlement_below_zero_expires_with_its_window() {
     for (algorithm, full_at) in [(Algorithm::FixedWindow, SECOND), (Algorithm::SlidingCounter, 2 * SECOND)] {
         let mut m = LocalMemory::new(&policy(draft(algorithm, 10, SECOND)));
         let ticket = take(&mut m, 5, 0).unwrap();
@@ -254,21 +257,21 @@ fn r129_a_settlement_below_zero_is_over_with_its_window() {
 }
 
 #[test]
-fn r129_a_settlement_may_drive_the_pacing_on() {
+fn r129_a_settlement_above_the_window_burst_is_charged_to_pacing() {
     let mut m = LocalMemory::new(&policy(RuleDraft { burst: Some(2), ..draft(Algorithm::Gcra, 10, SECOND) }));
     let ticket = take(&mut m, 2, 0).unwrap();
-    // Three more than the passes have: 0.3 s of pacing.
+    // Three units more than the window burst has: 0.3 s of pacing.
     decide::settle(&mut m, &ticket, [5, 0, 0, 0], Time(0));
     assert_eq!(take(&mut m, 1, 0).unwrap_err().retry_at, Some(Time(3 * SECOND / 10)));
 }
 
 #[test]
-fn r134_a_clock_set_back_hands_no_window_out_twice() {
+fn r134_a_wall_clock_set_back_does_not_grant_a_window_twice() {
     for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingCounter, Algorithm::Gcra] {
         let mut m = LocalMemory::starting_at(&policy(draft(algorithm, 1, 60 * SECOND)), 600 * SECOND);
         take(&mut m, 1, 0).unwrap();
         let _ = take(&mut m, 1, 0);
-        // Ten minutes become nine and a half: that minute was over.
+        // The wall clock goes from ten minutes to nine and a half, into a minute that was over.
         m.set_epoch(570 * SECOND);
         assert_eq!(left(&m, 0), 0, "{algorithm:?}");
         assert_eq!(left(&m, 30 * SECOND), 0, "{algorithm:?}: the same minute again");
@@ -280,7 +283,7 @@ fn r134_a_clock_set_back_hands_no_window_out_twice() {
     m.set_epoch(570 * SECOND);
     let again = take(&mut m, 1, 0).unwrap_err().retry_at;
     assert_eq!(again, Some(Time(90 * SECOND)), "the first full minute after a minute in real time");
-    // A clock that was days ahead makes nobody wait longer.
+    // A wall clock that was days ahead does not make a call wait longer.
     m.set_epoch(0);
     assert!(decide::sane(&m));
     let mut ahead = LocalMemory::starting_at(&policy(draft(Algorithm::FixedWindow, 1, 60 * SECOND)), 1 << 60);
@@ -289,7 +292,7 @@ fn r134_a_clock_set_back_hands_no_window_out_twice() {
     assert!(decide::sane(&ahead));
     let again = take(&mut ahead, 1, 0).unwrap_err().retry_at.unwrap();
     assert!(again <= Time(120 * SECOND) && take(&mut ahead, 1, again.0).is_ok());
-    // An end that no clock explains is damage.
+    // A window end that no clock change can explain is damage.
     ahead.set_rule(0, RuleState([again.0 + 121 * SECOND, 1, 0, 0]));
     assert!(!decide::sane(&ahead));
 }

@@ -1,4 +1,4 @@
-//! The sliding log at its largest, going round, and with its ring full.
+//! The sliding log at its largest size, when it wraps around, and when its ring is full.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// xorshift64*: the same traffic each time.
+/// xorshift64*: the same traffic in every run.
 struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
 }
 
 fn log(limit: u64, period: u64) -> LocalMemory {
-    // No more room than the limit needs, so that it goes round soon.
+    // The room is exactly the limit, so the log wraps around soon.
     let rule = RuleDraft::new(Algorithm::SlidingLog, limit, Nanos(period));
     let rules = [RuleDraft { log_room: Some(limit), ..rule }];
     LocalMemory::new(&Policy::new(&PolicyDraft { rules: &rules, ..PolicyDraft::default() }).expect("valid"))
@@ -75,8 +75,8 @@ impl Entries {
     }
 }
 
-/// Runs calls of up to `most` units against a log that is nearly always full, and takes one of `back` of them back, any
-/// time later. Returns how many instants were charged.
+/// Runs calls of up to `most` units against a log that is nearly always full. Cancels about one of `back` calls, at
+/// any later time. Returns the number of charged instants.
 fn storm(limit: u64, period: u64, rounds: u64, seed: u64, most: u64, back: u64) -> u64 {
     let mut random = Random(seed);
     let mut m = log(limit, period);
@@ -91,7 +91,7 @@ fn storm(limit: u64, period: u64, rounds: u64, seed: u64, most: u64, back: u64) 
                 assert!(entries.total + cost <= limit, "round {round}");
                 instants += u64::from(entries.list.back().is_none_or(|(at, _)| *at < now));
                 entries.add(now, cost);
-                // Permits are another matter, and fewer.
+                // The test does not limit permits; releasing the permit keeps them available.
                 decide::release(&mut m, 0, &ticket);
                 tickets.push(ticket);
             }
@@ -108,7 +108,7 @@ fn storm(limit: u64, period: u64, rounds: u64, seed: u64, most: u64, back: u64) 
             decide::settle(&mut m, &ticket, [0; MAX_UNITS], Time(now));
             entries.remove(ticket.granted_at.0, ticket.cost[0]);
         }
-        // Those that are too old give nothing back; keep the young ones in reach.
+        // Tickets that are too old give nothing back. Keep the recent ones.
         if tickets.len() > limit as usize {
             tickets.drain(..limit as usize / 2);
         }
@@ -120,17 +120,17 @@ fn storm(limit: u64, period: u64, rounds: u64, seed: u64, most: u64, back: u64) 
 }
 
 #[test]
-fn r31_r137_a_log_of_100_000_goes_round_with_random_refunds() {
+fn r31_r137_a_log_of_100_000_wraps_around_with_random_refunds() {
     let instants = storm(100_000, 10 * SECOND, 500_000, 0x5eed, 3, 4);
-    // There is room for 121 000 and some.
+    // The log has room for about 121 000 entries.
     assert!(instants > 250_000, "{instants}: twice round");
 }
 
 #[test]
-fn r31_small_logs_go_round_too() {
+fn r31_small_logs_wrap_around_too() {
     for (limit, seed) in [(10, 1), (17, 2), (40, 3), (250, 4), (1_000, 5)] {
         storm(limit, SECOND, 30_000, seed, 3, 4);
-        // Nearly all places in use: blocks of this round and the one before overlap.
+        // Nearly all places are in use: blocks of this round and of the previous one overlap.
         storm(limit, SECOND, 30_000, seed, 1, 16);
     }
 }
@@ -162,7 +162,7 @@ fn r33_no_interval_has_more_than_the_limit() {
     assert!(granted.len() > 3_000);
 }
 
-/// Keeps the oldest call, so that taken back calls behind it leave empty places until there is no room.
+/// Keeps the oldest call, so cancelled calls behind it leave empty places until the ring has no room.
 #[test]
 fn r129_a_full_ring_is_stricter_never_laxer_and_recovers() {
     let mut m = log(3, 1_000_000);
@@ -170,7 +170,7 @@ fn r129_a_full_ring_is_stricter_never_laxer_and_recovers() {
     let mut last = take(&mut m, 1, 1).unwrap();
     let mut refused = 0;
     for now in 2..2_000 {
-        // One is kept, and the latest: two of three.
+        // The oldest call and the latest one are kept: two of three.
         match take(&mut m, 1, now) {
             Ok(ticket) => {
                 decide::cancel(&mut m, 0, &last, Time(now));
@@ -187,7 +187,7 @@ fn r129_a_full_ring_is_stricter_never_laxer_and_recovers() {
 }
 
 #[test]
-fn r129_calls_taken_back_in_order_leave_no_trace_however_many() {
+fn r129_any_number_of_calls_cancelled_in_order_leaves_no_trace() {
     let mut m = log(3, 1_000_000);
     let mut last = take(&mut m, 1, 0).unwrap();
     for now in 1..2_000 {
@@ -199,7 +199,7 @@ fn r129_calls_taken_back_in_order_leave_no_trace_however_many() {
 }
 
 #[test]
-fn r129_a_settlement_below_zero_is_made_up_for_when_it_is_too_old() {
+fn r129_a_settlement_below_zero_expires_from_a_log_with_its_entry() {
     let mut m = log(10, SECOND);
     let ticket = take(&mut m, 5, 0).unwrap();
     decide::settle(&mut m, &ticket, [u64::MAX, 0, 0, 0], Time(7));
@@ -210,7 +210,7 @@ fn r129_a_settlement_below_zero_is_made_up_for_when_it_is_too_old() {
 }
 
 #[test]
-fn r129_calls_taken_back_at_once_leave_no_trace_however_many() {
+fn r129_any_number_of_calls_cancelled_at_once_leaves_no_trace() {
     let mut m = log(3, 1_000_000);
     take(&mut m, 1, 0).unwrap();
     for now in 1..2_000 {

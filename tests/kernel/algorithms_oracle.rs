@@ -1,4 +1,4 @@
-//! Every algorithm against a slow, plain reading of its requirement.
+//! Every algorithm against an oracle: a slow, direct implementation of its requirement.
 
 use crate::rule_oracle::{Now, Oracle};
 use proptest::prelude::*;
@@ -14,17 +14,17 @@ enum Op {
         priority: Priority,
     },
     Cancel(prop::sample::Index),
-    /// Settles a call at that many of its units, or so many more.
+    /// Settles a call at exactly this many of its units, or above its cost.
     Settle(prop::sample::Index, u64),
     Step(Step),
-    /// Somebody sets the wall clock, in thousandths of the first rule's period.
+    /// Sets the wall clock, by thousandths of the first rule's period.
     Wall(i64),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Back(u64),
-    /// Thousandths of the first rule's T, and of its period.
+    /// Thousandths of the first rule's T, or of its period.
     Part(u64),
     Period(u64),
     Nanos(u64),
@@ -52,7 +52,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// From 1 a day to a million a second, and windows shorter than they have units.
+/// Rates from 1 per day to a million per second, and windows with fewer nanoseconds than units.
 fn rate() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![
         Just((1, DAY)),
@@ -83,7 +83,7 @@ fn rule(algorithm: Algorithm) -> impl Strategy<Value = RuleDraft<'static>> {
     })
 }
 
-/// GCRA stands for its older burst mode here; the newer one, and token buckets, have an oracle of their own.
+/// GCRA stands for its older burst mode here. The newer mode and token buckets have their own oracle.
 fn any_rule() -> impl Strategy<Value = RuleDraft<'static>> {
     prop_oneof![
         rule(Algorithm::FixedWindow),
@@ -98,14 +98,14 @@ fn policy(rules: &[RuleDraft<'_>]) -> Policy {
     Policy::new(&PolicyDraft { rules, ..PolicyDraft::default() }).expect("valid")
 }
 
-/// A limiter, its oracles, and the calls under way.
+/// A limiter, its oracles, and the calls in flight.
 struct Pair {
     m: LocalMemory,
     oracles: Vec<Oracle>,
     units: Vec<usize>,
     clock: u64,
     epoch: u64,
-    /// Each call with its entry in each oracle, where it has one.
+    /// Each call with its entry in each oracle that has one.
     live: Vec<(Ticket, Vec<Option<usize>>)>,
 }
 
@@ -140,8 +140,8 @@ impl Pair {
         };
     }
 
-    /// Buckets and logs do not know the wall clock. What windows do when it is set is not in this oracle: see the tests
-    /// of `wall_clock.rs`.
+    /// Moves the wall clock, which buckets and logs do not read. This oracle does not model what windows do when
+    /// the wall clock is set: see the tests of `wall_clock.rs`.
     fn set_wall(&mut self, thousandths: i64) {
         use Algorithm::{LeakyBucket, SlidingLog};
         if self.oracles.iter().any(|oracle| !matches!(oracle.rule.algorithm, LeakyBucket | SlidingLog)) {
@@ -154,7 +154,7 @@ impl Pair {
 
     fn acquire(&mut self, cost: [u64; 2], priority: Priority) -> Result<(), TestCaseError> {
         let request = AcquireRequest { cost: [cost[0], cost[1], 0, 0], priority };
-        // A policy without requests has tokens first.
+        // In a policy without a `requests` unit, `tokens` is the first unit.
         let now = self.now();
         let background = priority == Priority::Background;
         let mut expected: Option<(usize, Option<u64>)> = None;
@@ -215,7 +215,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Only where what is given back is all that was taken: buckets may have refilled it, see their own oracle.
+    /// Whether a refund gives back exactly what was taken. A leaky bucket may have drained it in the meantime;
+    /// buckets have their own oracle.
     fn gives_back(&self) -> bool {
         self.oracles.iter().all(|oracle| oracle.rule.algorithm != Algorithm::LeakyBucket)
     }
@@ -291,37 +292,37 @@ proptest! {
 
     /// R28, R29, R4, R5, R129.
     #[test]
-    fn r28_fixed_windows_are_the_oracles(rule in rule(Algorithm::FixedWindow), epoch in epoch(), ops in ops()) {
+    fn r28_fixed_windows_agree_with_the_oracle(rule in rule(Algorithm::FixedWindow), epoch in epoch(), ops in ops()) {
         Pair::new(&[rule], epoch).run(&ops)?;
     }
 
     /// R31, R32.
     #[test]
-    fn r31_sliding_logs_are_the_oracles(rule in rule(Algorithm::SlidingLog), epoch in epoch(), ops in ops()) {
+    fn r31_sliding_logs_agree_with_the_oracle(rule in rule(Algorithm::SlidingLog), epoch in epoch(), ops in ops()) {
         Pair::new(&[rule], epoch).run(&ops)?;
     }
 
     /// R34, R35, R37.
     #[test]
-    fn r34_sliding_counters_are_the_oracles(rule in rule(Algorithm::SlidingCounter), epoch in epoch(), ops in ops()) {
+    fn r34_sliding_counters_agree_with_the_oracle(rule in rule(Algorithm::SlidingCounter), epoch in epoch(), ops in ops()) {
         Pair::new(&[rule], epoch).run(&ops)?;
     }
 
     /// R22.
     #[test]
-    fn r22_free_passes_are_the_oracles(rule in rule(Algorithm::Gcra), epoch in epoch(), ops in ops()) {
+    fn r22_window_bursts_agree_with_the_oracle(rule in rule(Algorithm::Gcra), epoch in epoch(), ops in ops()) {
         Pair::new(&[rule], epoch).run(&ops)?;
     }
 
     /// R23 to R27.
     #[test]
-    fn r23_leaky_buckets_are_the_oracles(rule in rule(Algorithm::LeakyBucket), epoch in epoch(), ops in ops()) {
+    fn r23_leaky_buckets_agree_with_the_oracle(rule in rule(Algorithm::LeakyBucket), epoch in epoch(), ops in ops()) {
         Pair::new(&[rule], epoch).run(&ops)?;
     }
 
-    /// R38, R39, R128: all or none, and the longest wait is named.
+    /// R38, R39, R128: all rules are charged or none, and a refusal states the longest wait.
     #[test]
-    fn r38_rules_of_all_kinds_together_are_the_oracles(rules in prop::collection::vec(any_rule(), 2..=4), epoch in epoch(), ops in ops()) {
+    fn r38_several_rules_of_all_kinds_agree_with_the_oracles(rules in prop::collection::vec(any_rule(), 2..=4), epoch in epoch(), ops in ops()) {
         Pair::new(&rules, epoch).run(&ops)?;
     }
 }

@@ -1,4 +1,5 @@
-//! The ways to one decision agree: the short way for one rule, the long way for any number, and the mere judgement.
+//! The three ways to one decision agree: the fast path for a single rule, the general path for any number of rules,
+//! and the check that charges nothing.
 
 use proptest::prelude::*;
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
@@ -6,7 +7,7 @@ use shmlimit_kernel::breaker::effective_words;
 use shmlimit_kernel::decide;
 use shmlimit_kernel::{AcquireRequest, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
 
-/// Numbers at both ends of what is allowed, and between.
+/// Numbers at both ends of the allowed range, and between.
 fn amount(most: u64) -> impl Strategy<Value = u64> {
     prop_oneof![1..=10_u64, 1..=most, (most - 3)..=most, (0..48_u32).prop_map(move |n| (1 << n).min(most))]
 }
@@ -68,8 +69,8 @@ proptest! {
         prop_assert_eq!(judged, by_long.err());
         let usual = judged.filter(|refusal| cost == 1 && refusal.reason != Reason::CostExceedsLimit);
         prop_assert_eq!(checked_fast, usual);
-        // The short way is for calls that cost one.
-        // At the end of time the short way is closed: that is when attention is needed at last.
+        // The fast path is only for calls that cost one. At the end of time it is closed, because the next check
+        // time is due at last.
         if cost == 1 && now < u64::MAX {
             prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&request)));
             prop_assert_eq!(long, short);
@@ -78,7 +79,7 @@ proptest! {
         }
     }
 
-    /// Whatever the words, an answer; and the same by every way.
+    /// For arbitrary words, every path returns the same answer.
     #[test]
     fn p3_damaged_words_never_panic_and_never_charge_what_is_refused(
         policy in policy().prop_filter_map("no such policy", |policy| policy),
@@ -102,7 +103,7 @@ proptest! {
         let (mut short, before) = (memory.clone(), memory.clone());
         let by_long = decide::acquire(&mut memory, 0, &request, Time(now));
         let by_short = decide::acquire_single_bucket(&mut short, 0, &request, Time(now));
-        // At the end of time the short way is closed: that is when attention is needed at last.
+        // At the end of time the fast path is closed, because the next check time is due at last.
         if cost == 1 && now < u64::MAX {
             prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&request)));
         } else {

@@ -1,4 +1,4 @@
-//! The kernel against slow, exact readings of the requirements.
+//! The kernel against slow, exact implementations of the requirements.
 
 use crate::rational::{DAY, Oracle, Step, advance, op, policy, priority, request, rule};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ proptest! {
 
     /// R1 to R7, R12 to R18, R38, R39, R107, R128.
     #[test]
-    fn every_decision_is_the_oracles(rules in prop::collection::vec(rule(), 1..=4), ops in prop::collection::vec(op(), 1..80)) {
+    fn every_decision_agrees_with_the_oracle(rules in prop::collection::vec(rule(), 1..=4), ops in prop::collection::vec(op(), 1..80)) {
         let policy = policy(&rules);
         let units: Vec<usize> = policy.rules().iter().map(|rule| rule.unit.into()).collect();
         let mut oracles: Vec<Oracle> = rules.iter().map(Oracle::new).collect();
@@ -61,7 +61,7 @@ proptest! {
                     let reason = if wait.is_some() { Reason::Rate } else { Reason::CostExceedsLimit };
                     prop_assert_eq!(refusal.reason, reason);
                     if let Some(at) = refusal.retry_at {
-                        // The longest wait of all, so all of them pass then, and not 1 ns before (R4).
+                        // The longest wait of all rules: all of them pass at that time, and not 1 ns before (R4).
                         prop_assert_eq!(decide::check(&m, &request, at), None);
                         let early = decide::check(&m, &request, at.minus(Nanos(1)));
                         prop_assert_eq!(early.and_then(|early| early.retry_at), Some(at));
@@ -78,8 +78,8 @@ proptest! {
         }
     }
 
-    /// R129: whatever is cancelled and when, what remains is never more than if those calls had not been made,
-    /// and the calls that were made never exceed burst + rate * t in any interval.
+    /// R129: for any cancellations at any times, what remains is never more than if the cancelled calls had not
+    /// been made. The calls that were made never exceed burst + rate * t in any interval.
     #[test]
     fn cancelling_never_gives_more_than_was_taken(
         rule in rule(),
@@ -123,9 +123,9 @@ proptest! {
         }
     }
 
-    /// R129: undone first to last or last to first at one instant, everything comes back.
+    /// R129: calls cancelled at one instant give everything back, in either order.
     #[test]
-    fn cancelling_all_in_order_gives_all_back(rule in rule(), costs in prop::collection::vec(1u64..4, 1..12), first_to_last: bool, start in 0u64..DAY) {
+    fn cancelling_all_calls_in_either_order_gives_everything_back(rule in rule(), costs in prop::collection::vec(1u64..4, 1..12), first_to_last: bool, start in 0u64..DAY) {
         let rule = RuleDraft { unit: None, reserve: 0, ..rule };
         let mut m = LocalMemory::new(&policy(&[rule]));
         let left = |m: &LocalMemory| decide::remaining(m, Priority::User, [true; MAX_UNITS], Time(start));
@@ -142,9 +142,10 @@ proptest! {
         prop_assert_eq!(m.core().in_flight, 0);
     }
 
-    /// R110: what was to be had is kept, clipped to the capacity, never more; of GCRA, what was used.
+    /// R110: the remaining units are kept and clipped to the capacity, never raised. For GCRA, the used units are
+    /// kept.
     #[test]
-    fn r110_a_policy_changed_in_use_keeps_what_is_left(old in rule(), new in rule(), taken in 0u64..40, wait in 0u64..2_000) {
+    fn r110_a_policy_changed_in_use_keeps_the_remaining_units(old in rule(), new in rule(), taken in 0u64..40, wait in 0u64..2_000) {
         let (old, new) = (RuleDraft { unit: None, reserve: 0, name: Some("r"), ..old }, RuleDraft { unit: None, reserve: 0, name: Some("r"), ..new });
         let (was, will) = (policy(&[old]), policy(&[new]));
         let mut m = LocalMemory::new(&was);
@@ -159,7 +160,7 @@ proptest! {
         let capacity = will.rules()[0].burst;
         let after = left(&m);
         if (old.algorithm, new.algorithm) == (Algorithm::Gcra, Algorithm::Gcra) {
-            // Its state is what was used; tau need not be whole units.
+            // The state of GCRA is what was used. tau need not be a whole number of units.
             let wanted = (before + capacity).saturating_sub(was.rules()[0].burst);
             prop_assert!(after.abs_diff(wanted) <= 1, "{} not {}", after, wanted);
         } else {
@@ -168,7 +169,7 @@ proptest! {
             prop_assert!(after + 1 >= before.min(capacity));
         }
         prop_assert!(decide::sane(&m));
-        // Token bucket and GCRA with the same numbers are the same rule, and tickets stay good.
+        // A token bucket and a GCRA with the same numbers are the same rule, and tickets stay valid.
         let (was, will) = (Terms::all(&was).next().unwrap(), Terms::all(&will).next().unwrap());
         let same = (was.step(), was.den(), was.tau()) == (will.step(), will.den(), will.tau());
         for ticket in &tickets {
@@ -177,9 +178,9 @@ proptest! {
         prop_assert!(same || left(&m) == after, "old tickets mean nothing to new terms");
     }
 
-    /// Encoding is canonical; damaged words are an error or another valid policy, never a panic.
+    /// The encoding is canonical. Damaged words are an error or another valid policy, never a panic.
     #[test]
-    fn policies_survive_encoding_and_damage_is_noticed(rules in prop::collection::vec(rule(), 0..=8), concurrency in prop::option::of(1u64..=4096), word in 0..POLICY_WORDS, bits: u64) {
+    fn policies_survive_encoding_and_damage_never_panics(rules in prop::collection::vec(rule(), 0..=8), concurrency in prop::option::of(1u64..=4096), word in 0..POLICY_WORDS, bits: u64) {
         let policy = Policy::new(&PolicyDraft { rules: &rules, concurrency, ..PolicyDraft::default() }).expect("valid");
         let mut words = policy.encode();
         prop_assert_eq!(Policy::decode(&words), Ok(policy));
@@ -189,7 +190,7 @@ proptest! {
         }
     }
 
-    /// Any words at all: an answer, not a panic (checked arithmetic is on in tests).
+    /// For arbitrary words, every decision returns an answer and does not panic. Tests have checked arithmetic.
     #[test]
     fn garbage_is_decided_without_panic(effective in prop::collection::vec(extreme(), 16), state in prop::collection::vec(extreme(), 4), core in [extreme(), extreme()], now in extreme(), cost in extreme(), priority in priority()) {
         let mut words = [0; EFFECTIVE_WORDS];
@@ -232,7 +233,7 @@ fn extreme() -> impl Strategy<Value = u64> {
 }
 
 #[test]
-fn r1_a_million_grants_at_35_a_second_end_where_the_rational_says() {
+fn r1_a_million_grants_at_35_per_second_lose_nothing_to_rounding() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::Gcra] {
         let draft = RuleDraft { burst: Some(1), ..RuleDraft::new(algorithm, 35, Nanos::from_secs(1)) };
         let mut m = LocalMemory::new(&policy(&[draft]));
@@ -241,14 +242,15 @@ fn r1_a_million_grants_at_35_a_second_end_where_the_rational_says() {
         for n in 0..1_000_000u64 {
             let ticket = decide::acquire(&mut m, 0, &request, now).expect("due");
             decide::release(&mut m, 0, &ticket);
-            // Always behind a fresh ceiling, the bucket would drift by up to 1 ns a grant if it kept no fraction.
+            // Each retry waits until a rounded-up time. Without its stored fraction, the bucket would drift by up
+            // to 1 ns per grant.
             let due = ((u128::from(n) + 1) * 1_000_000_000).div_ceil(35) as u64;
             let next =
                 decide::check(&m, &request, now).and_then(|refusal| refusal.retry_at).expect("one at a time");
             assert!(next.0 >= due && next.0 - due <= n + 1);
             now = next;
         }
-        // Kept busy (burst 35, never idle) nothing is lost to rounding: exact after a million.
+        // A busy bucket (burst 35, never idle) loses nothing to rounding: it is exact after a million grants.
         let mut m = LocalMemory::new(&policy(&[RuleDraft { burst: Some(35), ..draft }]));
         let mut now = Time(0);
         for n in 0..1_000_000u64 {

@@ -1,12 +1,13 @@
-//! A slow, exact reading of the token bucket and the GCRA, and the operations that the kernel and it are given.
+//! Slow, exact implementations of the token bucket and of GCRA, and the operations that run on them and on the
+//! kernel.
 
 use proptest::prelude::*;
 use shmlimit_kernel::*;
 
 pub const DAY: u64 = 86_400_000_000_000;
 
-/// R12 and R13 as written: tokens with their fraction kept, counted in 1/period of a token.
-/// R15, R16 and R18 as written: TAT in 1/limit of a nanosecond.
+/// `Bucket` follows R12 and R13 literally: tokens with their fraction, counted in 1/period of a token. `Gcra`
+/// follows R15, R16 and R18 literally: TAT in 1/limit of a nanosecond.
 #[derive(Clone, Debug)]
 pub enum Oracle {
     Bucket { rule: Numbers, tokens: i128, last: i128 },
@@ -53,7 +54,7 @@ impl Oracle {
         }
     }
 
-    /// `Ok(())` or the wait; nothing = never.
+    /// `Ok(())` or the wait; `None` means never.
     pub fn check(&self, now: i128, cost: i128, background: bool) -> Result<(), Option<i128>> {
         let rule = self.numbers();
         let c = cost + if background { rule.reserve } else { 0 };
@@ -129,7 +130,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(step, requests, tokens, priority)| Op { step, cost: [requests, tokens], priority })
 }
 
-/// Rates from 1 a day to a million a second.
+/// Rates from 1 per day to a million per second.
 pub fn rate() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![
         Just((1, DAY)),
@@ -183,7 +184,7 @@ pub fn advance(now: u64, step: Step, first: &RuleDraft<'_>) -> u64 {
     }
 }
 
-/// What the ask costs a rule, and whether it is background.
+/// The request for an operation: its costs by unit, and its priority.
 pub fn request(policy: &Policy, op: &Op) -> AcquireRequest {
     let mut cost = [0; MAX_UNITS];
     cost[0] = op.cost[0];

@@ -1,4 +1,4 @@
-//! A success that is recorded the short way leaves exactly what the long way leaves.
+//! Recording a success by the fast path leaves exactly the state that the full path leaves.
 
 use proptest::prelude::*;
 use shmlimit::{Algorithm, BreakerCommand, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
@@ -39,7 +39,7 @@ fn policy(kind: BreakerKind, max_count: u32, max_age: u64) -> Policy {
 
 proptest! {
     #[test]
-    fn r130_the_short_way_of_recording_agrees_with_the_long_one(
+    fn r130_fast_recording_agrees_with_full_recording(
         kind in prop::sample::select(BreakerKind::ALL.to_vec()),
         max_count in 1..6_u32,
         max_age in prop_oneof![1..4_u64, 1..3 * SECOND],
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn the_short_way_is_taken_while_all_is_well() {
+fn fast_recording_is_used_while_calls_succeed() {
     for kind in BreakerKind::ALL {
         let mut m = LocalMemory::new(&policy(kind, 3, SECOND));
         for i in 0..20 {

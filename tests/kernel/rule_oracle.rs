@@ -1,19 +1,19 @@
-//! Slow readings of the algorithms, from the list of everything that was charged.
+//! Slow implementations of the algorithms, computed from the list of everything that was charged.
 
 use shmlimit_kernel::*;
 
-/// What was charged at once.
+/// Units charged by one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     pub at: u64,
-    /// Its calendar window.
+    /// The number of its calendar window.
     pub id: u64,
     pub units: u64,
-    /// By pacing, not from free passes.
+    /// Whether it was charged to pacing, not to the window burst.
     pub paced: bool,
 }
 
-/// One rule, and its past.
+/// One rule and its history.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     pub rule: RuleDraft<'static>,
@@ -42,7 +42,7 @@ impl Oracle {
         self.rule.burst_mode == BurstMode::FixedWindow
     }
 
-    /// What a window, a bucket, or a period of free passes holds.
+    /// The capacity of a window, of a bucket, or of a window burst.
     fn capacity(&self) -> u64 {
         if self.rule.algorithm.has_burst() {
             self.rule.burst.unwrap_or(self.rule.limit)
@@ -51,7 +51,7 @@ impl Oracle {
         }
     }
 
-    /// Number of the window, and how much of it is over.
+    /// The number of the window, and how much of it has passed.
     fn window(&self, now: Now) -> (u64, u64) {
         let wall = now.epoch + now.time;
         (wall / self.rule.period.0, wall % self.rule.period.0)
@@ -61,7 +61,7 @@ impl Oracle {
         self.entries.iter().filter(|e| e.id == id && !e.paced).map(|e| e.units).sum()
     }
 
-    /// What counts against the capacity, rounded down.
+    /// The units that count against the capacity, rounded down.
     fn counted(&self, now: Now) -> u64 {
         let (id, elapsed) = self.window(now);
         let period = self.rule.period.0;
@@ -90,7 +90,7 @@ impl Oracle {
         level.saturating_sub(u128::from(now - last) * u128::from(self.rule.limit))
     }
 
-    /// Whether the pacing behind the free passes admits: the time of every paced call is over.
+    /// Whether the pacing after the window burst admits: the time of every paced call has passed.
     fn pace_is_free(&self, now: Now) -> bool {
         let over = |e: &Entry| {
             let promised = u128::from(e.units) * u128::from(self.rule.period.0);
@@ -115,7 +115,7 @@ impl Oracle {
         self.fits(now, cost + self.reserve(background)) || (self.passes() && self.pace_is_free(now))
     }
 
-    /// How long until it admits; nothing = never. Tried out, because what fits once goes on fitting.
+    /// The wait until it admits; `None` means never. Found by search, because a call that fits once keeps fitting.
     pub fn wait(&self, now: Now, cost: u64, background: bool) -> Option<u64> {
         if cost + self.reserve(background) > self.capacity() {
             return None;
@@ -141,7 +141,7 @@ impl Oracle {
         self.entries.push(Entry { at: now.time, id, units: cost, paced });
     }
 
-    /// Takes units back; where a window is over, that changes nothing that still counts.
+    /// Takes units back. If their window is over, this changes nothing that still counts.
     pub fn refund(&mut self, entry: usize, units: u64) {
         self.entries[entry].units -= units;
     }

@@ -1,4 +1,4 @@
-//! What is counted for people survives whoever counted it (R116).
+//! The statistics of a limiter survive the processes that counted them (R116).
 
 use crate::util::children::{Running, command, role, send, wait_for_go_on};
 use shmlimit::{Algorithm, Limiter, Nanos, NetError, Outcome, Policy, PolicyDraft, Request, RuleDraft};
@@ -20,7 +20,7 @@ fn use_up(limiter: &Limiter, times: usize) {
 }
 
 #[test]
-fn r116_counts_of_those_who_left_are_kept() {
+fn r116_counts_of_detached_processes_are_kept() {
     let directory = tempfile::tempdir().unwrap();
     let watcher = open(directory.path());
     for _ in 0..3 {
@@ -34,7 +34,7 @@ fn r116_counts_of_those_who_left_are_kept() {
 }
 
 #[test]
-fn r116_counts_of_the_killed_are_kept_and_counted_once() {
+fn r116_counts_of_killed_processes_are_kept_and_counted_once() {
     let directory = tempfile::tempdir().unwrap();
     let watcher = open(directory.path());
     for killed in 1..=4 {
@@ -43,7 +43,7 @@ fn r116_counts_of_the_killed_are_kept_and_counted_once() {
         assert_eq!(child.receive(), "used");
         child.kill();
         assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed, "dead, not reclaimed");
-        // Newcomers may take the slot of the dead, and must not inherit its counts.
+        // A newcomer may take the slot of the killed process, and must not inherit its counts.
         drop(open(directory.path()));
         assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed);
     }
@@ -59,7 +59,7 @@ fn role_to_be_killed() {
 }
 
 const ROUNDS: usize = 300;
-/// Many each: who is missed must not be made up for by what others do meanwhile.
+/// Enough calls that other processes cannot make up for the missing counts of one process.
 const CALLS: usize = 1000;
 
 /// A dashboard takes a counter that falls for a restart, and adds all of it once more.

@@ -1,5 +1,6 @@
-//! Segments that are deleted by hand or removed while handles are open: one successor, which knows what was spent. Orders
-//! of several such ends are in `deleted_orders.rs`, users that are hard to see in `deleted_seen.rs`.
+//! Segments that are deleted by hand or removed while handles are open: there is exactly one successor, and it
+//! keeps what was spent. `deleted_orders.rs` tests sequences of such deletions, `deleted_seen.rs` tests users that
+//! are hard to detect.
 
 use crate::util::respawn::in_own_process;
 use crate::util::{NAME, builder, counted, directory, drain, segment_path, take};
@@ -16,7 +17,7 @@ fn delete(directory: &Path) {
 }
 
 #[test]
-fn a_handle_that_was_idle_while_its_limiter_was_deleted_twice_brings_back_nothing() {
+fn a_handle_that_was_idle_while_its_limiter_was_deleted_twice_restores_no_budget() {
     in_own_process!();
     let home = directory();
     let idle = builder(home.path()).policy(counted(LIMIT as u64, None)).create().unwrap();
@@ -29,9 +30,10 @@ fn a_handle_that_was_idle_while_its_limiter_was_deleted_twice_brings_back_nothin
     assert_eq!(drain(&busy), 0);
 }
 
-/// A renamed file is not deleted: nothing can be marked in it, and the others use it until they look where it is.
+/// A renamed file is not deleted. It cannot be marked as retired, and the other handles use it until they check its
+/// place.
 #[test]
-fn limiter_whose_file_was_renamed_is_not_continued_beside_the_others() {
+fn limiter_whose_file_was_renamed_is_not_continued_while_others_use_it() {
     in_own_process!();
     for permits in [None, Some(1)] {
         let home = directory();
@@ -64,7 +66,7 @@ fn a_newcomer_after_a_deletion_finds_nothing_to_spend_while_others_are_attached(
 }
 
 #[test]
-fn a_newcomer_after_a_deletion_starts_afresh_if_nobody_was_attached() {
+fn a_newcomer_after_a_deletion_starts_afresh_if_no_process_was_attached() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);
@@ -74,7 +76,7 @@ fn a_newcomer_after_a_deletion_starts_afresh_if_nobody_was_attached() {
 }
 
 #[test]
-fn removing_and_replacing_on_purpose_start_afresh_also_while_others_are_attached() {
+fn removing_and_replacing_on_purpose_start_afresh_even_while_others_are_attached() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);
@@ -90,7 +92,7 @@ fn note(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_forced_removal_is_noted_for_the_next_creation_alone() {
+fn a_forced_removal_is_noted_for_the_next_creation_only() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);
@@ -126,9 +128,9 @@ fn a_handle_of_an_older_segment_does_not_bring_a_removed_limiter_back() {
     assert!(!segment_path(home.path()).exists());
 }
 
-/// What a process leaves that is killed after it noted the removal of a damaged segment.
+/// The state that a process leaves when it is killed after it noted the removal of a damaged segment.
 #[test]
-fn a_note_beside_a_segment_is_gone_when_that_is_replaced() {
+fn a_removal_note_is_deleted_when_its_segment_is_replaced() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);
@@ -154,9 +156,9 @@ fn a_newcomer_finds_nothing_to_spend_after_segment_and_creation_lock_were_delete
     assert_eq!((drain(&new), drain(&old)), (0, 0));
 }
 
-/// A new creation lock has other generations, so the handle cannot prove that its state is the newest.
+/// A new creation lock counts other generations, so the handle cannot prove that its state is the newest.
 #[test]
-fn an_idle_handle_brings_back_nothing_after_segment_and_creation_lock_were_deleted_twice() {
+fn an_idle_handle_restores_no_budget_after_segment_and_creation_lock_were_deleted_twice() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);

@@ -1,5 +1,5 @@
-//! Deleting, removing, replacing, opening, forking and killing in any order: a limiter never grants more than its limit,
-//! unless it was started afresh on purpose or no process that used it is left.
+//! Deleting, removing, replacing, opening, forking and killing in any order. A limiter never grants more than its
+//! limit, unless it was started afresh on purpose, or no process that used it is left.
 
 use crate::participants::{Action, LIMIT, Participant};
 use crate::util::mounts::{bind, with_own_mounts};
@@ -16,26 +16,27 @@ fn policy() -> Policy {
     counted(LIMIT as u64, None)
 }
 
-/// Two actors in this process, two in children.
+/// Two participants in this process, two in children.
 const PARTICIPANTS: usize = 4;
 const HERE: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Somebody deletes the file.
+    /// The file is deleted by hand.
     Delete,
     Act(usize, Action),
-    /// A child is killed and takes part again: forked anew, perhaps with the handle of an actor of this process.
+    /// A child is killed, and a new child is forked in its place, perhaps with the handle of a participant in this
+    /// process.
     Fork(usize, Option<usize>),
-    /// A child is killed before that step of an action.
+    /// A child is killed before this step of an action.
     Kill(usize, Action, usize),
 }
 
-/// What happens to one limiter, and how much was granted since it was last allowed to start afresh.
+/// The history of one limiter, and how much was granted since it was last allowed to start afresh.
 struct Scenario {
     directories: [PathBuf; 2],
     participants: Vec<Participant>,
-    /// Which actors use the limiter: a forked child does when it has used the handle it inherited.
+    /// The participants that use the limiter. A forked child uses it once it has used the handle that it inherited.
     uses: [bool; PARTICIPANTS],
     granted: usize,
 }
@@ -63,7 +64,7 @@ impl Scenario {
             Event::Kill(participant, action, step) => {
                 self.participants[participant].kill_in(action, step);
                 self.fork(participant, None);
-                // It may have done so.
+                // The killed action may have been completed.
                 if matches!(action, Action::Replace | Action::Remove(_)) {
                     self.granted = 0;
                 }
@@ -97,7 +98,7 @@ impl Scenario {
     }
 }
 
-/// Tells a story to its end, when the file is deleted once more and every actor asks for all there is.
+/// Runs all events. Then the file is deleted once more, and every participant asks for the whole limit.
 fn check(directories: [&Path; 2], events: &[Event]) -> Result<(), TestCaseError> {
     let mut scenario = Scenario::new(directories);
     let all = (0..PARTICIPANTS).map(|participant| Event::Act(participant, Action::Take(LIMIT as u8)));
@@ -129,14 +130,14 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         2 => (child, killed_in, 0..8_usize)
             .prop_map(|(participant, action, step)| Event::Kill(participant, action, step)),
     ];
-    // It is open from the beginning.
+    // A limiter is open from the beginning.
     (participant.clone(), prop::collection::vec(event, 1..24)).prop_map(|(first, mut events)| {
         events.insert(0, Event::Act(first, Action::Open));
         events
     })
 }
 
-/// How a segment goes.
+/// The ways in which a segment ends.
 fn ends() -> [Event; 4] {
     [
         Event::Delete,
@@ -146,7 +147,8 @@ fn ends() -> [Event; 4] {
     ]
 }
 
-/// What may come next. Actors 0 and 2 have used the limiter from the beginning; 3 is the newcomer.
+/// The events that may follow an end. Participants 0 and 2 have used the limiter from the beginning; 3 is the
+/// newcomer.
 fn sequels() -> [&'static [Event]; 6] {
     const SPEND: Action = Action::Take(6);
     [
@@ -160,7 +162,7 @@ fn sequels() -> [&'static [Event]; 6] {
 }
 
 #[test]
-fn every_order_of_three_ends_and_what_comes_between_them_keeps_the_limit() {
+fn every_order_of_three_ends_and_the_events_between_them_keeps_the_limit() {
     in_own_process!();
     let rounds: Vec<Vec<Event>> =
         ends().into_iter().flat_map(|end| sequels().map(|sequel| [&[end], sequel].concat())).collect();
@@ -174,7 +176,7 @@ fn every_order_of_three_ends_and_what_comes_between_them_keeps_the_limit() {
 }
 
 #[test]
-fn a_kill_between_any_two_steps_of_making_or_removing_gives_nobody_more() {
+fn a_kill_between_any_two_steps_of_creating_or_removing_keeps_the_limit() {
     in_own_process!();
     let actions = [Action::Take(1), Action::Open, Action::Init, Action::Replace, Action::Remove(1)];
     for (action, step) in actions.into_iter().flat_map(|action| (0..10).map(move |step| (action, step))) {
@@ -193,8 +195,9 @@ fn a_kill_between_any_two_steps_of_making_or_removing_gives_nobody_more() {
     }
 }
 
-/// An idle handle has a segment that was deleted. Newcomers spend what their used-up limiter gets with time; the first of
-/// them is killed at a step of making it, if one is given. Then that is deleted too, and the idle handle wakes.
+/// An idle handle has a segment that was deleted. Newcomers spend what the limiter refills over time. With
+/// `killed_at`, the first newcomer is killed at this step of creating the successor. Then the successor is deleted
+/// too, and the idle handle is used.
 fn spend_with_time(killed_at: Option<usize>) {
     const WINDOW: Duration = Duration::from_millis(300);
     let rule =
@@ -207,7 +210,7 @@ fn spend_with_time(killed_at: Option<usize>) {
         Participant::forked(home.path(), policy, None).kill_in(Action::Open, step);
     }
     let newcomer = builder(home.path()).policy(policy).open().unwrap();
-    // When each was granted at the earliest and at the latest.
+    // The earliest and the latest time at which each call was granted.
     let mut grants = Vec::new();
     for _ in 0..LIMIT {
         let asked = Instant::now();
@@ -229,20 +232,20 @@ fn spend_with_time(killed_at: Option<usize>) {
 }
 
 #[test]
-fn an_idle_handle_does_not_bring_back_what_newcomers_spent_later() {
+fn an_idle_handle_does_not_restore_what_newcomers_spent_later() {
     in_own_process!();
     spend_with_time(None);
 }
 
 #[test]
-fn nor_if_a_newcomer_was_killed_between_two_steps_of_making_the_limiter() {
+fn an_idle_handle_restores_nothing_if_a_newcomer_was_killed_while_creating_the_successor() {
     in_own_process!();
     (0..8).for_each(|step| spend_with_time(Some(step)));
 }
 
-/// A generation is asked for only where a segment was made: making another limiter changes nothing.
+/// Only the creation of a segment of the same limiter asks for a generation; other limiters have no effect.
 #[test]
-fn a_handle_continues_its_deleted_limiter_whatever_is_made_beside_it() {
+fn a_handle_continues_its_deleted_limiter_while_other_limiters_are_created() {
     in_own_process!();
     let home = directory();
     let policy = policy();
@@ -257,7 +260,7 @@ fn a_handle_continues_its_deleted_limiter_whatever_is_made_beside_it() {
     assert!(std::fs::metadata(home.path().join("ratelimit.lock")).unwrap().len() <= 256 * 1024);
 }
 
-/// The same stories in every run; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` are for others.
+/// The same events in every run, unless `PROPTEST_RNG_SEED` or `PROPTEST_CASES` is set.
 fn runner() -> TestRunner {
     let usual = ProptestConfig::default();
     let rng_seed = if usual.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { usual.rng_seed };
@@ -276,7 +279,7 @@ fn no_order_of_deletions_removals_and_kills_grants_more_than_the_limit() {
 }
 
 #[test]
-fn nor_does_any_order_if_the_actors_come_by_two_paths() {
+fn no_order_grants_more_than_the_limit_if_participants_use_two_paths() {
     in_own_process!();
     with_own_mounts(|place| {
         let mut count = 0;

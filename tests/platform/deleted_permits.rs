@@ -11,7 +11,7 @@ fn delete(directory: &Path) {
     std::fs::remove_file(segment_path(directory)).unwrap();
 }
 
-/// Whether a permit can be had at once.
+/// Whether a permit is available at once.
 fn is_free(limiter: &Limiter) -> bool {
     match limiter.try_acquire(&Request::new()) {
         Ok(_) => true,
@@ -23,7 +23,7 @@ fn is_free(limiter: &Limiter) -> bool {
     }
 }
 
-/// Waits until a permit can be had.
+/// Waits until a permit is available.
 fn becomes_free(limiter: &Limiter) {
     limiter.acquire(&Request::new().timeout(Duration::from_secs(60))).unwrap().release().unwrap();
 }
@@ -48,7 +48,7 @@ fn role_of_a_holder() {
     children::wait_for_go_on();
 }
 
-/// How a holder ends that has not gone over to the successor.
+/// The ways in which a holder ends that has not moved to the successor.
 fn ends() -> [fn(Running) -> Option<Running>; 2] {
     [
         |mut holder| {
@@ -64,7 +64,7 @@ fn ends() -> [fn(Running) -> Option<Running>; 2] {
 }
 
 #[test]
-fn a_user_of_the_deleted_segment_hands_over_who_holds_what() {
+fn a_user_of_a_deleted_segment_copies_its_holders_to_the_successor() {
     in_own_process!();
     for end in ends() {
         let home = directory();
@@ -85,7 +85,7 @@ fn a_user_of_the_deleted_segment_hands_over_who_holds_what() {
 }
 
 #[test]
-fn a_newcomer_finds_all_permits_out_until_the_holder_ends() {
+fn a_newcomer_finds_all_permits_taken_until_the_holder_ends() {
     in_own_process!();
     for end in [Running::finish as fn(Running), |mut holder| holder.kill()] {
         let home = directory();
@@ -103,7 +103,7 @@ fn a_newcomer_finds_all_permits_out_until_the_holder_ends() {
 }
 
 #[test]
-fn a_user_that_goes_over_to_a_newcomers_segment_frees_what_it_does_not_hold() {
+fn a_user_that_moves_to_a_newcomers_segment_frees_the_permits_it_does_not_hold() {
     in_own_process!();
     let home = directory();
     let old = builder(home.path()).policy(permits(1)).create().unwrap();
@@ -115,7 +115,7 @@ fn a_user_that_goes_over_to_a_newcomers_segment_frees_what_it_does_not_hold() {
 }
 
 #[test]
-fn permits_count_across_two_deletions_whoever_makes_the_segments() {
+fn permits_count_across_two_deletions_for_every_creator_of_the_segments() {
     in_own_process!();
     for makers in [[true, true], [true, false], [false, true], [false, false]] {
         let home = directory();
@@ -135,7 +135,7 @@ fn permits_count_across_two_deletions_whoever_makes_the_segments() {
 }
 
 #[test]
-fn a_process_that_goes_over_keeps_its_own_permits_until_it_has_returned_the_last() {
+fn a_process_that_moves_to_a_successor_keeps_its_permits_until_it_has_returned_the_last() {
     in_own_process!();
     type Return = fn(shmlimit::Grant<'_>);
     let ways: [Return; 4] = [
@@ -162,7 +162,7 @@ fn a_process_that_goes_over_keeps_its_own_permits_until_it_has_returned_the_last
 }
 
 #[test]
-fn a_forked_child_inherits_no_permit_and_keeps_none_alive() {
+fn a_forked_child_inherits_no_permit_and_blocks_none() {
     in_own_process!();
     let home = directory();
     let limiter = builder(home.path()).policy(permits(1)).create().unwrap();
@@ -222,7 +222,7 @@ fn replacing_and_removing_by_force_forget_permits_on_purpose() {
 }
 
 #[test]
-fn a_segment_full_of_holders_leaves_room_for_those_who_go_over() {
+fn a_segment_full_of_holders_leaves_room_for_users_that_move_to_it() {
     in_own_process!();
     let home = directory();
     let policy = permits(4096);

@@ -1,5 +1,5 @@
-//! A newcomer that finds its limiter deleted sees the users it still has: by another path, in another process, of another
-//! user or pid namespace.
+//! A newcomer that finds its limiter deleted detects the remaining users of the old segment: by another path, in
+//! another process, as another user, or in another pid namespace.
 
 use crate::util::mounts::{bind, with_own_mounts};
 use crate::util::respawn::in_own_process;
@@ -31,7 +31,7 @@ fn with_two_paths(work: impl FnOnce(&Path, &Path) + Send) {
 }
 
 #[test]
-fn a_newcomer_by_one_path_sees_users_that_came_by_another() {
+fn a_newcomer_by_one_path_detects_users_by_another_path() {
     in_own_process!();
     with_two_paths(|here, there| {
         let policy = counted(LIMIT as u64, None);
@@ -71,7 +71,7 @@ fn a_forked_child_that_uses_a_deleted_limiter_is_seen_after_its_parent_has_left(
     });
 }
 
-/// What a newcomer gets of a limiter that this process has drained and somebody has deleted.
+/// Deletes a limiter that this process has drained. Returns what a newcomer is then granted.
 fn newcomer_gets(directory: &Path, newcomer: Command, old: &Limiter) -> String {
     assert_eq!(drain(old), LIMIT);
     delete(directory);
@@ -83,7 +83,7 @@ fn newcomer_gets(directory: &Path, newcomer: Command, old: &Limiter) -> String {
 }
 
 #[test]
-fn a_newcomer_sees_users_of_another_pid_namespace() {
+fn a_newcomer_detects_users_in_another_pid_namespace() {
     in_own_process!();
     let wrapper = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let permitted = Command::new(wrapper[0]).args(&wrapper[1..]).arg("true").output();
@@ -98,7 +98,7 @@ fn a_newcomer_sees_users_of_another_pid_namespace() {
 }
 
 #[test]
-fn a_newcomer_sees_users_of_another_user() {
+fn a_newcomer_detects_processes_of_another_user() {
     in_own_process!();
     if !forks::is_root() {
         println!("not tested: only root can be another user");

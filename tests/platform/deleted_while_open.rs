@@ -1,5 +1,5 @@
-//! Limiters whose files are moved away, replaced or removed while programs have them open, where files in use cannot be
-//! deleted as well as where they can. `deleted.rs` has what only Linux can show.
+//! Limiters whose files are moved away, replaced or removed while programs have them open. These tests also run on
+//! platforms that cannot delete a file in use; `deleted.rs` has the tests that only Linux can run.
 
 use crate::util::respawn::in_own_process;
 use crate::util::{NAME, builder, counted, directory, drain, segment_path, take_away};

@@ -1,5 +1,5 @@
-//! Places that change or fail under a limiter: full and read-only disks, deleted and replaced segments, full slots,
-//! other boots, other configurations.
+//! Storage that changes or fails under a limiter: full and read-only disks, deleted and replaced segments, full
+//! slots, other boots, other configurations.
 
 use crate::util;
 use crate::util::children::{self, Running};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Making a limiter in a place with room for the creation lock and little more.
+/// Creates a limiter in a place with room for little more than the creation lock.
 fn refuses_a_full_place(path: &Path) {
     for _ in 0..3 {
         let error = builder(path).policy(permits(1)).open().unwrap_err();
@@ -34,7 +34,7 @@ fn a_full_tmpfs_is_a_typed_error_and_nothing_is_left_behind() {
     use nix::sched::{CloneFlags, unshare};
     let directory = util::directory();
     let path = directory.path().to_owned();
-    // In a thread of its own, whose mount namespace ends with it.
+    // In its own thread, whose mount namespace ends with it.
     let tried = std::thread::spawn(move || -> nix::Result<()> {
         let none = None::<&str>;
         unshare(CloneFlags::CLONE_NEWNS)?;
@@ -48,10 +48,10 @@ fn a_full_tmpfs_is_a_typed_error_and_nothing_is_left_behind() {
     }
 }
 
-/// Where the process may not write files that large, the system sends a signal that ends it (SIGXFSZ).
+/// A process that may not write files of this size gets a signal from the system that ends it (SIGXFSZ).
 #[cfg(target_os = "linux")]
 #[test]
-fn a_limit_on_file_sizes_is_a_typed_error_and_ends_nobody() {
+fn a_limit_on_file_sizes_is_a_typed_error_and_ends_no_process() {
     let directory = util::directory();
     let mut limited = Running::start(children::command(
         &[],
@@ -85,7 +85,7 @@ fn role_with_small_files() {
     fs::remove_file(segment_path(&directory)).unwrap();
 }
 
-/// Windows has no disk that a test could make; Wine runs programs of the system below, which has.
+/// A Windows test cannot create a disk. Wine runs programs of the host system, which can create one.
 #[cfg(windows)]
 #[test]
 fn a_full_disk_is_a_typed_error_and_nothing_is_left_behind() {
@@ -96,7 +96,7 @@ fn a_full_disk_is_a_typed_error_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn an_unlinked_segment_is_noticed_and_goes_on_where_it_was() {
+fn an_unlinked_segment_is_noticed_and_continues_where_it_was() {
     let directory = util::directory();
     let limiter = builder(directory.path()).policy(counted(10, None)).create().unwrap();
     (0..4).for_each(|_| assert!(take(&limiter)));
@@ -107,10 +107,10 @@ fn an_unlinked_segment_is_noticed_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_deleted_segment_grants_nothing_more_once_one_of_its_users_has_noticed() {
+fn a_deleted_segment_grants_nothing_after_one_of_its_users_has_noticed() {
     let directory = util::directory();
     let watchful = builder(directory.path()).policy(counted(10, None)).create().unwrap();
-    // This one would not look for an hour.
+    // This handle would not check the file for an hour.
     let hour = AttachOptions { place: Duration::from_secs(3600), ..AttachOptions::default() };
     let sleepy = builder(directory.path()).bounds(hour).open_existing().unwrap();
     assert!(take(&sleepy));
@@ -120,12 +120,12 @@ fn a_deleted_segment_grants_nothing_more_once_one_of_its_users_has_noticed() {
 }
 
 #[test]
-fn a_deleted_segment_is_noticed_by_one_who_is_only_refused() {
+fn a_deleted_segment_is_noticed_by_a_caller_that_is_only_refused() {
     let directory = util::directory();
     let bounds = AttachOptions { place: Duration::from_millis(2), ..quick() };
     let limiter = builder(directory.path()).bounds(bounds).policy(counted(1, None)).create().unwrap();
     assert!(take(&limiter));
-    // Refusals that need neither lock nor look at the place, for as long as the bound says.
+    // Refusals that need no lock do not check the file either, for as long as the bound says.
     (0..100).for_each(|_| assert!(!take(&limiter)));
     let path = segment_path(directory.path());
     take_away(&path);
@@ -150,7 +150,7 @@ fn a_recreated_segment_is_followed() {
 #[test]
 fn a_replaced_segment_is_followed_at_once() {
     let directory = util::directory();
-    // Not even looking at the place: the mark in the old segment is enough.
+    // Without any check of the file: the mark in the old segment is enough.
     let blind = AttachOptions { place: std::time::Duration::from_secs(3600), ..quick() };
     let running = builder(directory.path()).policy(counted(10, None)).bounds(blind).create().unwrap();
     let grant = running.try_acquire(&Request::new()).unwrap();
@@ -162,12 +162,12 @@ fn a_replaced_segment_is_followed_at_once() {
 }
 
 #[test]
-fn a_segment_retired_but_not_removed_heals_when_opened_and_under_a_running_handle() {
+fn a_segment_retired_but_not_removed_recovers_when_opened_and_under_a_running_handle() {
     for running_first in [false, true] {
         let directory = util::directory();
         let path = segment_path(directory.path());
         let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
-        // What `replace` has done when it is killed before it unlinks.
+        // The state that `replace` leaves when it is killed before it unlinks the file.
         raw::write_word(&path, layout::RETIRED, 1);
         if running_first {
             assert!(take(&running));
@@ -187,7 +187,8 @@ fn a_deleted_segment_whose_lock_holder_died_is_followed_too() {
     let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
     assert!(take(&running));
     let raw = Raw::map(&path);
-    // Killed in the middle of a transaction; and then the file is deleted, so that its liveness lock cannot be felt.
+    // The lock holder was killed in the middle of a transaction. Then the file is deleted, so its liveness lock
+    // cannot be taken.
     let dead =
         (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) == 0);
     raw.word(layout::JOURNAL_LEN).store(0, Ordering::Relaxed);
@@ -199,7 +200,7 @@ fn a_deleted_segment_whose_lock_holder_died_is_followed_too() {
 }
 
 #[test]
-fn replacing_a_damaged_limiter_heals_those_who_use_it() {
+fn replacing_a_damaged_limiter_repairs_the_handles_that_use_it() {
     let directory = util::directory();
     let path = segment_path(directory.path());
     let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
@@ -213,7 +214,7 @@ fn replacing_a_damaged_limiter_heals_those_who_use_it() {
 }
 
 #[test]
-fn permits_that_nobody_holds_are_found_by_the_next_who_attaches() {
+fn a_wrong_permit_count_is_corrected_by_the_next_attachment() {
     let directory = util::directory();
     let running = builder(directory.path()).policy(permits(4)).create().unwrap();
     assert!(take(&running));
@@ -238,7 +239,7 @@ fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
     assert!(error.to_string().contains("504"), "{error}");
     drop(handles);
     assert_eq!(first.snapshot().unwrap().participants.len(), 1);
-    // Now the other 503 die with their slots, and what they hold.
+    // The other 503 slots are taken by a process that is then killed, with all permits.
     let mut crowd = Running::start(children::command(
         &[],
         concat!(module_path!(), "::role_that_takes_every_slot"),
@@ -252,7 +253,7 @@ fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
 }
 
 #[test]
-fn r137_when_all_slots_are_taken_observers_and_operators_get_in() {
+fn r137_observers_and_operators_attach_when_all_slots_are_taken() {
     let directory = util::directory();
     let tmdb = || builder(directory.path());
     let first = tmdb().policy(counted(10, Some(4))).create().unwrap();
@@ -299,7 +300,7 @@ fn role_that_takes_every_slot() {
     children::wait_for_go_on();
 }
 
-/// A segment with 7 of 10 charged, closed, as another boot left it, `off` ns before now by the wall clock.
+/// A closed segment with 7 of 10 units charged, as another boot left it `off` nanoseconds ago by the wall clock.
 fn from_another_boot(directory: &Path, off: i64) {
     let minute =
         RuleDraft { burst: Some(10), ..RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(60)) };
@@ -309,7 +310,7 @@ fn from_another_boot(directory: &Path, off: i64) {
     drop(limiter);
     let path = segment_path(directory);
     raw::write_word(&path, layout::BOOT, raw::read_word(&path, layout::BOOT) ^ 1);
-    // The other boot's clock had run for ten times as long.
+    // The other boot's clock had run ten times as long.
     let far = raw::read_word(&path, layout::CORE) * 9;
     for time in [layout::CORE, layout::ANCHOR_TIME, layout::LATEST_TIME] {
         raw::write_word(&path, time, raw::read_word(&path, time) + far);
@@ -322,16 +323,17 @@ fn from_another_boot(directory: &Path, off: i64) {
 }
 
 #[test]
-fn r134_after_a_reboot_time_goes_on_by_the_wall_clock_and_nothing_is_granted_twice() {
+fn r134_after_a_reboot_time_continues_by_the_wall_clock_and_nothing_is_granted_twice() {
     const SECOND: i64 = 1_000_000_000;
-    // How long the machine was off, and what the bucket of one a minute holds then. Before the anchor: no time at all.
+    // The time that the machine was off, and the content of a bucket of one per minute after it. If the wall clock
+    // is before the anchor, no time has passed.
     for (off, expected) in [(1, 3), (125, 5), (3600 * 24, 10), (-3600, 3)] {
         let directory = util::directory();
         from_another_boot(directory.path(), off * SECOND);
         let limiter = builder(directory.path()).open_existing().unwrap();
         assert_eq!(limiter.snapshot().unwrap().resets, 0, "off {off} s: the state looked damaged");
         assert_eq!(drain(&limiter), expected, "off {off} s");
-        // Who comes later finds the new boot and changes nothing.
+        // A later attachment finds the new boot and changes nothing.
         assert_eq!(drain(&builder(directory.path()).open_existing().unwrap()), 0);
     }
 }
@@ -350,7 +352,7 @@ fn r144_a_mismatch_shows_both_sides() {
 }
 
 #[test]
-fn r110_another_process_sees_a_changed_policy_at_once_and_units_cannot_change() {
+fn r110_other_processes_use_a_changed_policy_at_once_and_units_cannot_change() {
     let directory = util::directory();
     let limiter = builder(directory.path()).policy(counted(10, None)).create().unwrap();
     let mut other = Running::start(children::command(

@@ -1,5 +1,6 @@
-//! Other programs that have our files open or locked: backups, scanners, somebody who is making a limiter and does not get
-//! done. What goes away by itself is waited for, for a bounded time; what does not is told, with the file.
+//! Other programs that have a limiter's files open or locked: backups, scanners, a process that hangs while it
+//! creates a limiter. The library waits a bounded time for temporary obstacles. A lasting obstacle is an error that
+//! names the file.
 
 use crate::util::children::{Running, command, role, send, wait_for_go_on};
 use crate::util::{builder, directory, permits, segment_path, take};
@@ -10,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a program that locks a whole file does, in a process of its own: says "locked", and lets go when told to.
+/// A process that locks a whole file. It says "locked", and releases the lock when told to.
 fn locker(file: &Path) -> Running {
     in_role("role_that_locks", file)
 }
@@ -30,10 +31,10 @@ fn role_that_locks() {
     wait_for_go_on();
 }
 
-/// What a process does that makes or removes a limiter, and does not get done.
+/// A process that holds the creation lock and does not finish.
 #[test]
-fn role_that_keeps_the_gate() {
-    let Some(path) = role("role_that_keeps_the_gate") else { return };
+fn role_that_keeps_the_creation_lock() {
+    let Some(path) = role("role_that_keeps_the_creation_lock") else { return };
     let creation_lock = OpenOptions::new().read(true).write(true).open(path).unwrap();
     #[cfg(windows)]
     crate::util::windows::lock_first_byte(&creation_lock);
@@ -57,8 +58,8 @@ fn a_creation_lock_that_is_held_stops_only_creation_and_removal() {
     let mut holder =
         Running::start(command(&[], concat!(module_path!(), "::role_that_holds"), directory.path()));
     assert_eq!(holder.receive(), "true");
-    let locker = in_role("role_that_keeps_the_gate", &directory.path().join("ratelimit.lock"));
-    // Those who are there go on, others come, and the dead are told from the living.
+    let locker = in_role("role_that_keeps_the_creation_lock", &directory.path().join("ratelimit.lock"));
+    // Attached handles continue, others attach, and killed processes are told from living ones.
     let other = builder(directory.path()).open_existing().unwrap();
     assert!(take(&other) && !take(&limiter), "one is held by a living process");
     holder.kill();
@@ -85,10 +86,10 @@ fn role_that_holds() {
     wait_for_go_on();
 }
 
-/// On Windows such a lock covers the liveness locks too; elsewhere it is another kind of lock. In no case may the living be taken
-/// for dead, or somebody hang.
+/// On Windows such a lock covers the liveness locks too; elsewhere it is another kind of lock. On no platform may a
+/// living process be taken for dead, or a call hang.
 #[test]
-fn a_segment_that_somebody_locks_as_a_whole_is_not_taken_over() {
+fn a_segment_that_another_program_locks_as_a_whole_is_not_taken_over() {
     let directory = directory();
     let path = segment_path(directory.path());
     drop(builder(directory.path()).policy(permits(1)).create().unwrap());
@@ -107,7 +108,7 @@ fn a_segment_that_somebody_locks_as_a_whole_is_not_taken_over() {
 }
 
 #[cfg(windows)]
-mod files_that_somebody_has_to_himself {
+mod files_that_another_program_opened_exclusively {
     use super::*;
     use crate::util::windows::open_alone;
     use shmlimit::Request;
@@ -120,7 +121,7 @@ mod files_that_somebody_has_to_himself {
     }
 
     #[test]
-    fn one_that_stays_closed_is_told_after_half_a_second() {
+    fn a_file_that_stays_closed_is_an_error_after_half_a_second() {
         let (directory, path) = closed();
         let alone = open_alone(&path).unwrap();
         let started = Instant::now();
@@ -137,7 +138,7 @@ mod files_that_somebody_has_to_himself {
     }
 
     #[test]
-    fn one_that_a_scanner_looks_at_for_a_moment_is_waited_for() {
+    fn a_file_that_a_scanner_opens_for_a_moment_is_waited_for() {
         const MOMENT: Duration = Duration::from_millis(100);
         let (directory, path) = closed();
         let started = Instant::now();
@@ -153,7 +154,7 @@ mod files_that_somebody_has_to_himself {
     }
 
     #[test]
-    fn the_gate_is_waited_for_as_well() {
+    fn the_creation_lock_is_waited_for_as_well() {
         let (directory, _) = closed();
         let alone = open_alone(&directory.path().join("ratelimit.lock")).unwrap();
         let error = builder(directory.path()).policy(permits(1)).replace().unwrap_err();
@@ -162,9 +163,9 @@ mod files_that_somebody_has_to_himself {
         builder(directory.path()).policy(permits(1)).replace().unwrap();
     }
 
-    /// Elsewhere such a lock is that of a process which makes a limiter.
+    /// On other platforms, such a lock means that a process creates a limiter.
     #[test]
-    fn creation_lock_that_is_locked_as_a_whole_keeps_nobody_from_opening_a_limiter() {
+    fn a_creation_lock_that_is_locked_as_a_whole_does_not_block_opening_a_limiter() {
         let (directory, _) = closed();
         let locker = locker(&directory.path().join("ratelimit.lock"));
         let limiter = builder(directory.path()).open_existing().unwrap();
@@ -175,7 +176,7 @@ mod files_that_somebody_has_to_himself {
     }
 
     #[test]
-    fn one_that_we_have_open_cannot_be_had_alone() {
+    fn a_segment_in_use_cannot_be_opened_exclusively() {
         let (directory, path) = closed();
         let limiter = builder(directory.path()).open_existing().unwrap();
         let error = open_alone(&path).unwrap_err();
@@ -184,7 +185,7 @@ mod files_that_somebody_has_to_himself {
     }
 
     #[test]
-    fn one_in_use_can_be_neither_cut_nor_overwritten_and_the_limiter_goes_on() {
+    fn a_segment_in_use_can_be_neither_truncated_nor_overwritten_and_the_limiter_continues() {
         let (directory, path) = closed();
         let limiter = builder(directory.path()).open_existing().unwrap();
         let cut = OpenOptions::new().write(true).open(&path).unwrap().set_len(0);

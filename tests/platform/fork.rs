@@ -1,6 +1,6 @@
 //! P6: fork, exec, raw clone, daemons and threads keep every promise.
 //!
-//! The rules here refill once an hour, so that within a test the number of grants is exact.
+//! The rules here refill once an hour, so the number of grants within a test is exact.
 
 use crate::util;
 use crate::util::forks::{Pipe, cloned, exit_code, forked, kill_now};
@@ -16,8 +16,9 @@ fn make(directory: &Path, policy: shmlimit::Policy) -> Limiter {
     builder(directory).policy(policy).create().unwrap()
 }
 
-/// Runs `scenario` twice: with children by fork, and by raw clone. The latter in a process of its own with one thread:
-/// behind libc's back nobody repairs malloc's locks, so a program with threads may not do that at all.
+/// Runs `scenario` twice: with children by fork, and by raw clone. The second run is in its own process with one
+/// thread: raw clone bypasses libc, which then does not repair malloc's locks, so a program with threads must not
+/// do it.
 fn by_fork_and_by_raw_clone(scenario: impl Fn(bool)) {
     scenario(false);
     let alone = forked(|| {
@@ -37,7 +38,7 @@ fn in_flight(limiter: &Limiter) -> u32 {
 }
 
 #[test]
-fn p6_a_forked_child_attaches_by_itself_with_a_slot_of_its_own() {
+fn p6_a_forked_child_attaches_by_itself_with_its_own_slot() {
     in_own_process!();
     by_fork_and_by_raw_clone(|raw| {
         let directory = util::directory();
@@ -63,7 +64,7 @@ fn p6_a_forked_child_attaches_by_itself_with_a_slot_of_its_own() {
             assert_eq!(seen.in_flight, 2);
             go.send(0);
             assert_eq!(exit_code(child), 0);
-            // Ended without a word: `_exit` runs no destructor.
+            // The child ended without detaching: `_exit` runs no destructor.
             assert!(builder(directory.path()).open_existing().is_ok());
             assert!(eventually(|| limiter.snapshot().unwrap().participants.len() == 1));
             reclaim_on_demand(&limiter, 10);
@@ -72,8 +73,8 @@ fn p6_a_forked_child_attaches_by_itself_with_a_slot_of_its_own() {
     });
 }
 
-/// Makes permits short, so that the dead are looked for, without spending the rule: a call that costs nothing but a
-/// permit does not exist, so the policy is changed for a moment.
+/// Makes permits short, so that exited processes are reclaimed, without spending the rule. Every call costs a unit,
+/// so the policy is changed for a moment instead.
 fn reclaim_on_demand(limiter: &Limiter, burst: u64) {
     limiter.set_policy(&counted(burst, Some(1))).unwrap();
     let _ = limiter.try_acquire(&Request::new()).map(|grant| grant.cancel());
@@ -89,7 +90,7 @@ fn p6_a_grant_does_not_cross_a_fork() {
         let mut grant = Some(limiter.try_acquire(&Request::new()).unwrap());
         let child = forked(|| {
             let grant = grant.take().unwrap();
-            // Also once the child has become a participant of its own, which holds a permit it could lose.
+            // Also after the child has attached itself and holds a permit that it could lose.
             let own = (how % 2 == 1).then(|| limiter.try_acquire(&Request::new()).unwrap());
             match how / 2 {
                 0 => drop(grant),
@@ -115,7 +116,7 @@ fn p6_dropping_the_parents_handle_in_the_child_changes_nothing() {
     let grant = limiter.try_acquire(&Request::new()).unwrap();
     let copy = std::mem::ManuallyDrop::new(limiter.clone());
     let child = forked(|| {
-        // The last two references in the child's own copy of memory: this unmaps the segment there.
+        // The last two references in the child's own copy of memory: dropping them unmaps the segment there.
         // SAFETY: the child ends by `_exit`; nothing uses the handle again in it.
         unsafe {
             drop(std::ptr::read(&limiter));
@@ -131,7 +132,7 @@ fn p6_dropping_the_parents_handle_in_the_child_changes_nothing() {
     assert_eq!(in_flight(&limiter), 0);
 }
 
-/// While one thread gives back what the dead held, another may still be refused; it asks again.
+/// While one thread reclaims the permits of exited processes, another may still be refused; it asks again.
 fn use_once(limiter: &Limiter) {
     let once = || match limiter.try_acquire(&Request::new()) {
         Ok(grant) => grant.release().map(|()| true).unwrap(),
@@ -161,25 +162,25 @@ fn p6_fork_while_other_threads_are_inside() {
                 for _ in 0..20 {
                     use_once(&limiter);
                 }
-                // Every other child leaves with a permit.
+                // Every other child exits with a permit.
                 round % 2 * i32::from(eventually(|| take(&limiter)))
             };
             assert_eq!(exit_code(forked(body)), round % 2, "round {round}");
         }
         stop.store(true, Ordering::Relaxed);
     });
-    // 150 permits went down with children; all 64 can be had again.
+    // 150 permits were lost with children; all 64 are available again.
     assert_eq!(drain(&limiter), 64);
 }
 
 #[test]
-fn p6_permits_of_a_killed_parent_come_back_although_its_idle_child_lives_on() {
+fn p6_permits_of_a_killed_parent_are_reclaimed_although_its_idle_child_lives_on() {
     in_own_process!();
     let directory = util::directory();
     let limiter = make(directory.path(), permits(3));
     let (ready, go) = (Pipe::new(), Pipe::new());
     let parent = forked(|| {
-        // An attachment of its own, then a child that inherits it and does nothing.
+        // The parent has its own attachment, and then a child that inherits it and does nothing.
         let own = builder(directory.path()).open_existing().unwrap();
         assert_eq!(drain(&own), 3);
         forked(|| {
@@ -199,7 +200,7 @@ fn p6_permits_of_a_killed_parent_come_back_although_its_idle_child_lives_on() {
 }
 
 #[test]
-fn p6_permits_of_a_killed_child_come_back_and_the_parents_stay() {
+fn p6_permits_of_a_killed_child_are_reclaimed_and_the_parents_stay() {
     in_own_process!();
     by_fork_and_by_raw_clone(|raw| {
         let directory = util::directory();
@@ -225,7 +226,7 @@ fn p6_permits_of_a_killed_child_come_back_and_the_parents_stay() {
 }
 
 #[test]
-fn p6_exec_gives_everything_back() {
+fn p6_exec_releases_all_permits() {
     in_own_process!();
     let directory = util::directory();
     let limiter = make(directory.path(), permits(2));
@@ -233,7 +234,7 @@ fn p6_exec_gives_everything_back() {
     let child = forked(|| {
         assert_eq!(drain(&limiter), 2);
         ready.send(1);
-        // The process lives on, but as another program that has nothing of ours.
+        // The process lives on, but as another program that has nothing of the library.
         let arguments = [c"sleep", c"1000"];
         nix::unistd::execvp(arguments[0], &arguments).map_or(9, |_| 0)
     });
@@ -253,10 +254,10 @@ fn p6_a_daemon_that_closes_every_descriptor_keeps_working() {
         assert_eq!(in_flight(&limiter), 0);
         // SAFETY: closes descriptors of this child only, which uses none of them any more.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
-        // Numbers that used to be ours now mean other files.
+        // The numbers of the closed descriptors now mean other files.
         let _others: Vec<_> = (0..8).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
         assert_eq!(drain(&limiter), 2);
-        // Taking over from a dead process must work too: its child takes a permit and is killed.
+        // Reclaiming from a killed process must work too: the child's own child takes a permit and is killed.
         drop(limiter.snapshot().unwrap());
         let seen = limiter.snapshot().unwrap();
         assert_eq!((seen.in_flight, seen.participants.len()), (2, 2));

@@ -1,6 +1,6 @@
-//! Closing a limiter closes all that it had open: file handles on Windows, file descriptors on Linux.
+//! Closing a limiter closes everything that it had opened: file handles on Windows, file descriptors on Linux.
 //!
-//! The test runs in its own process, because the count is that of the whole process.
+//! The test runs in its own process, because it counts the handles of the whole process.
 
 use crate::util::respawn::in_own_process;
 use crate::util::{builder, counted, directory, permits, segment_path};
@@ -8,23 +8,23 @@ use shmlimit::{Error, Limiter, Request};
 use std::path::Path;
 use std::time::Duration;
 
-/// What is done with limiters in a directory.
+/// Operations on limiters in a directory.
 type Scenario = fn(&Path);
 
 /// How often each scenario runs between two counts.
 const RUNS: u32 = 10;
-/// How often that is counted at most. What the system opens once and keeps, such as the directory of named objects at the
-/// first sleep, is found in one of the counts; what we lose, in each.
+/// The maximum number of counts. Handles that the system opens once and keeps, such as the directory of named
+/// objects at the first sleep, appear in one of the counts. A leak appears in each.
 const COUNTS: u32 = 3;
 
-/// Asks about each number that a handle may have: Wine 8 answers 0 to `GetProcessHandleCount`.
+/// Tests each number that a handle may have, because Wine 8 answers 0 to `GetProcessHandleCount`.
 #[cfg(windows)]
 fn open_handles() -> usize {
     use windows_sys::Win32::Foundation::GetHandleInformation;
     const MOST: usize = 1024;
     let is_open = |number: &usize| {
         let mut flags = 0;
-        // SAFETY: a number that is no handle is an error; `flags` is alive for the whole call.
+        // SAFETY: a number that is not a handle is an error; `flags` is alive for the whole call.
         unsafe { GetHandleInformation(std::ptr::without_provenance_mut(number * 4), &mut flags) != 0 }
     };
     (1..=MOST).filter(is_open).count()

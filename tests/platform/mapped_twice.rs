@@ -1,5 +1,5 @@
-//! One segment, mapped twice in one process and used by several threads: what the race detectors run on
-//! (`scripts/proofs/tsan`, `scripts/proofs/asan`). They see one process only, so the two mappings stand for two processes.
+//! One segment, mapped twice in one process and used by several threads, for race detectors (`scripts/proofs/tsan`,
+//! `scripts/proofs/asan`). They see one process only, so the two mappings stand for two processes.
 
 use crate::util;
 use crate::util::{counted, permits};
@@ -9,7 +9,7 @@ use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// With the usual bounds: with those of the other tests no call would go the fast way.
+/// A builder with the default bounds. With the bounds of the other tests, no call would take the fast path.
 fn builder(directory: &Path) -> Builder {
     util::builder(directory).bounds(AttachOptions::default())
 }
@@ -43,7 +43,7 @@ fn two_mappings_and_six_threads_count_as_one_limiter() {
 fn a_permit_keeps_holders_in_two_mappings_apart() {
     let directory = util::directory();
     let handles = [(); 2].map(|()| builder(directory.path()).policy(permits(1)).open().unwrap());
-    // Not atomic read-modify-writes: only the permit keeps two threads from losing a count.
+    // The count uses no atomic read-modify-writes: only the permit keeps two threads from losing a count.
     let count = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -60,14 +60,14 @@ fn a_permit_keeps_holders_in_two_mappings_apart() {
     assert_eq!(count.into_inner(), 400);
 }
 
-/// A count that nothing but a permit protects, so that a race detector has something to find if the permit does not.
+/// A count that only a permit protects. A race detector reports it if the permit does not order the accesses.
 struct Guarded(UnsafeCell<u32>);
 
-// SAFETY: whoever touches it holds the one permit there is.
+// SAFETY: a thread accesses it only while it holds the only permit.
 unsafe impl Sync for Guarded {}
 
-/// Four threads raise it, through one mapping: a race detector knows addresses, and does not see that two mappings
-/// are the same memory. `wait` may hold a thread back until its turn, but must order nothing.
+/// Four threads raise the count, through one mapping: a race detector compares addresses, and does not see that two
+/// mappings are the same memory. `wait` may delay a thread until its turn, but must not order any memory access.
 fn raise_by_four(wait: impl Fn(usize) + Sync, done: impl Fn() + Sync) -> u32 {
     let directory = util::directory();
     let handle = builder(directory.path()).policy(permits(1)).open().unwrap();
@@ -79,7 +79,7 @@ fn raise_by_four(wait: impl Fn(usize) + Sync, done: impl Fn() + Sync) -> u32 {
                 for _ in 0..100 {
                     wait(thread);
                     let grant = handle.acquire(&Request::new()).unwrap();
-                    // SAFETY: with the permit in hand.
+                    // SAFETY: this thread holds the permit.
                     unsafe { *count.0.get() += 1 };
                     grant.release().unwrap();
                     done();
@@ -91,13 +91,13 @@ fn raise_by_four(wait: impl Fn(usize) + Sync, done: impl Fn() + Sync) -> u32 {
 }
 
 #[test]
-fn a_permit_that_is_waited_for_orders_what_its_holders_write() {
+fn a_permit_after_waiting_orders_the_writes_of_its_holders() {
     assert_eq!(raise_by_four(|_| (), || ()), 400);
 }
 
 #[test]
-fn a_permit_that_is_had_at_once_orders_what_its_holders_write() {
-    // Relaxed: taking turns keeps permit and lock free for the next one, and proves nothing to a race detector.
+fn a_permit_granted_at_once_orders_the_writes_of_its_holders() {
+    // Relaxed: taking turns keeps permit and lock free for the next thread, and orders nothing for a race detector.
     let turn = AtomicUsize::new(0);
     let wait = |thread| {
         while turn.load(Ordering::Relaxed) % 4 != thread {

@@ -1,12 +1,12 @@
-//! Containers: processes in other pid and time namespaces share one limiter. Where the system does not permit making
-//! namespaces, a line says so.
+//! Containers: processes in other pid and time namespaces share one limiter. If the system does not permit new
+//! namespaces, the test prints that it was skipped.
 
 use crate::util;
 use crate::util::children::{self, Running};
 use crate::util::{builder, counted, drain, eventually, permits, take};
 use std::process::Command;
 
-/// Whether `unshare` may do this here.
+/// Whether `unshare` with these flags is permitted here.
 fn permitted(flags: &[&str]) -> bool {
     let tried = Command::new("unshare").args(flags).arg("true").output();
     let permitted = tried.is_ok_and(|output| output.status.success());
@@ -20,7 +20,7 @@ const PID: [&str; 4] = ["unshare", "--pid", "--fork", "--kill-child"];
 const TIME: [&str; 7] = ["unshare", "--time", "--fork", "--boottime", "1000000", "--monotonic", "5000"];
 
 #[test]
-fn a_process_in_another_pid_namespace_shares_the_limiter_and_its_death_is_seen() {
+fn a_process_in_another_pid_namespace_shares_the_limiter_and_its_death_is_noticed() {
     if !permitted(&PID[1..]) {
         return;
     }
@@ -32,7 +32,7 @@ fn a_process_in_another_pid_namespace_shares_the_limiter_and_its_death_is_seen()
         concat!(module_path!(), "::role_that_takes_all"),
         directory.path(),
     ));
-    // Its pid there is small and may be that of somebody else here: nothing rests on it.
+    // Its pid in that namespace is small, and may belong to another process here. The library does not rely on it.
     assert_eq!(other.receive(), "2");
     assert!(!take(&limiter), "its holder is alive, though its pid means nothing here");
     assert_eq!(limiter.snapshot().unwrap().participants.len(), 2);
@@ -42,7 +42,7 @@ fn a_process_in_another_pid_namespace_shares_the_limiter_and_its_death_is_seen()
 }
 
 #[test]
-fn a_death_out_here_is_seen_inside_another_pid_namespace() {
+fn a_death_outside_is_noticed_inside_another_pid_namespace() {
     if !permitted(&PID[1..]) {
         return;
     }
@@ -90,7 +90,7 @@ fn a_process_in_another_time_namespace_reads_the_same_clock() {
 }
 
 #[test]
-fn a_limiter_made_in_another_time_namespace_works_out_here() {
+fn a_limiter_created_in_another_time_namespace_works_outside() {
     if !permitted(&TIME[1..]) {
         return;
     }

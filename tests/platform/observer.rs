@@ -1,4 +1,4 @@
-//! A limiter that was opened to be looked at is not made again by looking (`Builder::observer`).
+//! A limiter that was opened only to observe it is not recreated by observing (`Builder::observer`).
 
 use crate::util;
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, Snapshot};
@@ -14,7 +14,7 @@ fn looker(place: &Path) -> Limiter {
     Limiter::builder("web").directory(place).observer().open_existing().unwrap()
 }
 
-/// Looks until it is as wanted: that a file is gone is noticed within a second.
+/// Takes snapshots until `wanted` holds. A removed file is noticed within a second.
 fn until(limiter: &Limiter, wanted: impl Fn(&Result<Snapshot, Error>) -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !wanted(&limiter.snapshot()) {
@@ -28,7 +28,7 @@ fn is_unknown(seen: &Result<Snapshot, Error>) -> bool {
 }
 
 #[test]
-fn who_looks_does_not_make_it_again_and_who_uses_does() {
+fn an_observer_does_not_recreate_a_deleted_limiter_and_a_user_does() {
     let place = tempfile::tempdir().unwrap();
     let user = Limiter::builder("web").directory(place.path()).policy(policy(5)).open().unwrap();
     user.try_acquire(&Request::new()).unwrap().release().unwrap();
@@ -44,7 +44,7 @@ fn who_looks_does_not_make_it_again_and_who_uses_does() {
 }
 
 #[test]
-fn it_follows_one_that_is_replaced() {
+fn an_observer_follows_a_replaced_limiter() {
     let place = tempfile::tempdir().unwrap();
     Limiter::builder("web").directory(place.path()).policy(policy(5)).open().unwrap();
     let looker = looker(place.path());
@@ -53,7 +53,7 @@ fn it_follows_one_that_is_replaced() {
 }
 
 #[test]
-fn a_rule_says_when_there_is_more_of_it() {
+fn a_rule_reports_when_it_refills() {
     let place = tempfile::tempdir().unwrap();
     let limiter = Limiter::builder("web").directory(place.path()).policy(policy(4)).open().unwrap();
     let rule = |limiter: &Limiter| limiter.snapshot().unwrap().rules[0].clone();

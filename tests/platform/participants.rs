@@ -1,5 +1,5 @@
-//! Handles of one limiter in this process and in forked children, which do as they are told and can be killed between any
-//! two steps.
+//! Handles of one limiter in this process and in forked children. The children follow orders, and can be killed
+//! between any two steps.
 
 use crate::util::builder;
 use crate::util::forks::{self, Pipe};
@@ -10,27 +10,27 @@ use nix::unistd::Pid;
 use shmlimit::{AcquireError, Error, Limiter, Policy, Removal, Request};
 use std::path::{Path, PathBuf};
 
-/// Units that the limiter has.
+/// The units of the limiter.
 pub const LIMIT: usize = 10;
 
-/// What an actor can be told to do.
+/// An order to a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Asks for so many units with the handle it has. Answers how many were granted.
+    /// Asks for this many units with its handle. Answers how many were granted.
     Take(u8),
-    /// Opens the limiter, or makes it.
+    /// Opens the limiter, or creates it.
     Open,
-    /// Makes the limiter if it is not there.
+    /// Creates the limiter if it does not exist.
     Init,
-    /// Makes the limiter afresh.
+    /// Creates the limiter afresh.
     Replace,
-    /// Removes the limiter, by force if not zero. Answers whether it is gone.
+    /// Removes the limiter, by force if not zero. Answers whether it was removed.
     Remove(u8),
-    /// Lets its handle go.
+    /// Closes its handle.
     Close,
 }
 
-/// The answer to an action that failed in a way it must not.
+/// The answer to an action that failed in a way that is not allowed.
 const FAILED: u8 = u8::MAX;
 
 impl Action {
@@ -56,7 +56,7 @@ impl Action {
         }
     }
 
-    /// Does it, in whichever process this is.
+    /// Performs the action in this process, parent or child.
     fn apply(self, handle: &mut Option<Limiter>, directory: &Path, policy: Policy) -> Result<u8, String> {
         let limiter = || builder(directory).policy(policy);
         let opened = match self {
@@ -117,19 +117,20 @@ struct Child {
 }
 
 impl Participant {
-    /// In this process.
+    /// A participant in this process.
     pub fn here(directory: &Path, policy: Policy) -> Participant {
         Participant { directory: directory.to_owned(), policy, handle: None, child: None }
     }
 
-    /// In a child that is forked now, and inherits the handle of `parent`, if that has one in this process.
+    /// A participant in a child that is forked now. The child inherits the handle of `parent`, if that has one in
+    /// this process.
     pub fn forked(directory: &Path, policy: Policy, parent: Option<&Participant>) -> Participant {
         let mut handle = parent.and_then(|parent| parent.handle.clone());
         let (orders, answers) = (Pipe::new(), Pipe::new());
         let process = forks::forked(|| {
             loop {
                 let action = Action::from_bytes([orders.receive(), orders.receive()]);
-                // What the parent reads is one byte; the reason goes where a person looks.
+                // The answer is one byte, so the reason of a failure goes to stderr.
                 let done = action.apply(&mut handle, directory, policy);
                 answers.send(done.unwrap_or_else(|problem| {
                     eprintln!("{action:?} in process {}: {problem}", std::process::id());
@@ -141,7 +142,7 @@ impl Participant {
         Participant { directory: directory.to_owned(), policy, handle: None, child }
     }
 
-    /// Does something.
+    /// Performs an action.
     pub fn perform(&mut self, action: Action) -> usize {
         let Some(child) = &self.child else {
             return action.apply(&mut self.handle, &self.directory, self.policy).unwrap().into();
@@ -152,8 +153,8 @@ impl Participant {
         answer.into()
     }
 
-    /// SIGKILL to a child, before it has done step number `step` of `action`: a system call that changes files or locks. A
-    /// child that needs fewer steps is killed after the action.
+    /// Sends SIGKILL to a child before step number `step` of `action`. A step is a system call that changes files
+    /// or locks. A child that needs fewer steps is killed after the action.
     pub fn kill_in(&mut self, action: Action, step: usize) {
         let Some(child) = self.child.take() else { panic!("a child can be killed") };
         ptrace::seize(child.process, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
@@ -164,7 +165,7 @@ impl Participant {
             match waitpid(child.process, Some(WaitPidFlag::__WALL)).unwrap() {
                 WaitStatus::PtraceSyscall(_) => match entered(child.process) {
                     Some(call) if STEPS.contains(&call) => steps += 1,
-                    // The answer is the only thing that it writes so.
+                    // The child uses this system call only for the answer.
                     Some(libc::SYS_write) => answered = true,
                     _ => {}
                 },
@@ -179,7 +180,7 @@ impl Participant {
     }
 }
 
-/// System calls by which a limiter is made, replaced and removed.
+/// The system calls that create, replace and remove a limiter.
 const STEPS: [libc::c_long; 5] =
     [libc::SYS_flock, libc::SYS_pwrite64, libc::SYS_linkat, libc::SYS_renameat2, libc::SYS_unlinkat];
 

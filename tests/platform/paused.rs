@@ -1,5 +1,5 @@
-//! Calls that wait learn of a pause and of its end at once, because they are rung (R148). What they do then is in
-//! `tests/tool/pause.rs`.
+//! Waiting calls learn of a pause and of its end at once, because they are woken (R148). `tests/tool/pause.rs`
+//! tests what they do then.
 
 use crate::util::raw::Raw;
 use crate::util::{builder, directory, permits, segment_path};
@@ -9,13 +9,13 @@ use shmlimit_segment::layout;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The wake words of all places in the queue. Only a ring changes one.
+/// The wake words of all places in the queue. Only a wake-up changes one.
 fn wake_words(raw: &Raw) -> Vec<u64> {
     let wake_word = |place| raw.word(layout::entry_base(place) + layout::WAKE_WORD).load(Ordering::Relaxed);
     (0..WAITERS).map(wake_word).collect()
 }
 
-/// What a call is told that waits while `work` is done, and whether it was rung for it.
+/// The result of a call that waits while `work` runs, and whether `work` woke it.
 fn told_while_waiting(
     limiter: &Limiter,
     raw: &Raw,
@@ -35,7 +35,7 @@ fn told_while_waiting(
 }
 
 #[test]
-fn r148_a_resume_wakes_the_first_that_waits() {
+fn r148_a_resume_wakes_the_first_waiting_call() {
     let home = directory();
     let limiter = builder(home.path()).policy(permits(4)).create().unwrap();
     let raw = Raw::map(&segment_path(home.path()));

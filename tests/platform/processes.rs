@@ -1,8 +1,8 @@
-//! Real processes share one limiter and are killed at any moment (P1, P2, R131). The same on every platform: SIGKILL where
-//! there are signals, `TerminateProcess` on Windows.
+//! Real processes share one limiter and are killed at any moment (P1, P2, R131). The tests are the same on every
+//! platform: they use SIGKILL on Unix and `TerminateProcess` on Windows.
 //!
-//! What single steps can show of every instruction is in the tests that need ptrace; here is what the operating system
-//! itself must do: give locks back on death, wake others, keep the file.
+//! The ptrace tests check every single instruction. These tests check the operating system: it must release locks
+//! on death, wake other processes, and keep the file.
 
 use crate::util::children::{Running, command, role, send, wait_for_go_on};
 use crate::util::raw::Raw;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Starting a program takes its time on Windows.
+/// Starting a program is slow on Windows.
 const ROUNDS: usize = if cfg!(windows) { 10 } else { 40 };
 const LONGEST: Duration = Duration::from_secs(240);
 
@@ -23,13 +23,13 @@ fn start(name: &str, directory: &Path) -> Running {
     Running::start(command(&[], &format!("{}::{name}", module_path!()), directory))
 }
 
-/// As programs open it. (AttachOptions of nothing would have the file looked at in every call; and Wine keeps for good what was
-/// opened and closed again as long as anybody has a lock on the file.)
+/// Opens the limiter as programs do. (With zero bounds, every call would open and close the file, and Wine keeps a
+/// file that was opened and closed as long as any process has a lock on it.)
 fn open(directory: &Path) -> Limiter {
     Limiter::builder(NAME).directory(directory).open_existing().unwrap()
 }
 
-/// For one who looks for the dead whenever it is refused.
+/// Creates the limiter with a handle that looks for exited processes at every refusal.
 fn watchful(directory: &Path, policy: Policy) -> Limiter {
     let bounds = AttachOptions { reclaim: Duration::ZERO, ..AttachOptions::default() };
     Limiter::builder(NAME).directory(directory).bounds(bounds).policy(policy).create().unwrap()
@@ -64,20 +64,21 @@ fn role_that_drains() {
     wait_for_go_on();
 }
 
-/// Where each thread of a victim notes, after every call that was granted, how many were: what it was told before it died.
+/// Each thread of a victim counts its granted calls here, after each grant. The counts show what it was told before
+/// it was killed.
 const LEDGER: &str = "ledger";
-/// More than there are processors: who holds the lock is often not running, and is killed with it.
+/// More threads than processors: the lock holder is often not running, and is killed while it holds the lock.
 const THREADS: usize = 8;
 
 #[test]
-fn p1_p2_a_killed_lock_holder_is_taken_over_and_no_grant_is_forgotten_nor_made_up() {
+fn p1_p2_the_lock_of_a_killed_holder_is_taken_over_and_no_grant_is_lost_or_invented() {
     const LIMIT: u64 = 1_000_000_000;
     const PERMITS: u64 = 16;
     const WANTED: usize = if cfg!(windows) { 2 } else { 8 };
     let _watchdog = Watchdog::new("killing lock holders", LONGEST);
     let mut random = Random::seeded("killing lock holders");
     let directory = directory();
-    // So many that victims cannot use them up, and none comes back within a test.
+    // More units than the victims can use, and a period that outlasts the test.
     let year = RuleDraft::new(Algorithm::FixedWindow, LIMIT, Nanos::from_secs(300 * 86_400));
     let draft = PolicyDraft { concurrency: Some(PERMITS), rules: &[year], ..PolicyDraft::default() };
     let policy = Policy::new(&draft).unwrap();
@@ -99,11 +100,12 @@ fn p1_p2_a_killed_lock_holder_is_taken_over_and_no_grant_is_forgotten_nor_made_u
         (0..random.index(50_000)).for_each(|_| std::hint::spin_loop());
         victim.kill();
         kills += 1;
-        // Nobody else is at it now: who holds the lock is the dead.
+        // No other process uses the limiter now, so a lock holder is the killed process.
         holders += usize::from(raw.word(layout::LOCK).load(Ordering::Relaxed) as u32 >> 20 != 0);
         halves += usize::from(raw.word(layout::VERSION).load(Ordering::Relaxed) % 2 == 1);
         let told = told();
-        // Another process first: it must take the lock from the dead, within the bound; else it says what went wrong.
+        // Another process goes first. It must take over the lock from the killed process within the bound; else it
+        // sends its error.
         survivor.go_on();
         assert_eq!(survivor.receive(), "granted", "after {kills} kills");
         charged += 1;
@@ -138,7 +140,7 @@ fn role_of_a_victim() {
         loop {
             let Ok(grant) = limiter.try_acquire(&Request::new()) else { continue };
             let told = ledger.word(thread).fetch_add(1, Ordering::Relaxed);
-            // Half of them recorded, half merely given back.
+            // Half of the grants are recorded, the other half only released.
             if told.is_multiple_of(2) {
                 drop(grant.record(&Outcome::http(200, &[])))
             } else {
@@ -158,7 +160,7 @@ fn role_that_goes_on() {
     let limiter = open(&directory);
     send("ready");
     while wait_for_go_on() {
-        // Given back before it is told: the other counts permits then.
+        // The permit is released before the answer, because the parent counts permits then.
         match limiter.try_acquire(&Request::new()).map(drop) {
             Ok(()) => send("granted"),
             Err(error) => send(&format!("{error}")),
@@ -167,7 +169,7 @@ fn role_that_goes_on() {
 }
 
 #[test]
-fn r131_the_head_of_the_queue_is_killed_and_the_next_is_served() {
+fn r131_the_next_in_the_queue_is_served_after_the_head_is_killed() {
     let _watchdog = Watchdog::new("killing the head of the queue", LONGEST);
     let directory = directory();
     let limiter = watchful(directory.path(), permits(1));
@@ -185,7 +187,7 @@ fn r131_the_head_of_the_queue_is_killed_and_the_next_is_served() {
         assert_eq!(queue(), [head.id(), next.id()], "round {round}: first come, first served");
         head.kill();
         permit.release().unwrap();
-        // Nobody but the one that sleeps can find out that the first is dead.
+        // Only the sleeping process can find out that the first one is dead.
         assert_eq!(next.receive(), "granted", "round {round}");
         next.go_on();
         assert_eq!(next.receive(), "given back", "round {round}");
@@ -209,7 +211,7 @@ fn role_that_waits() {
 }
 
 #[test]
-fn r131_permits_of_killed_processes_come_back_and_never_too_many_are_out() {
+fn r131_permits_of_killed_processes_are_reclaimed_and_never_exceeded() {
     const PERMITS: u64 = 5;
     let _watchdog = Watchdog::new("killing permit holders", LONGEST);
     let mut random = Random::seeded("killing permit holders");
@@ -230,7 +232,7 @@ fn r131_permits_of_killed_processes_come_back_and_never_too_many_are_out() {
             let seen = limiter.snapshot().unwrap();
             assert!(u64::from(seen.in_flight) <= PERMITS, "round {round}: {} are out", seen.in_flight);
         }
-        // In either order: each may have died in the middle of a change.
+        // In either order: each process may have been killed in the middle of a change.
         if random.index(2) == 0 {
             holder.kill();
             other.kill();
@@ -268,7 +270,7 @@ fn role_that_takes_and_gives() {
 }
 
 #[test]
-fn what_was_charged_is_still_charged_when_all_have_gone() {
+fn charges_persist_after_all_processes_have_gone() {
     let _watchdog = Watchdog::new("coming back", LONGEST);
     let directory = directory();
     drop(watchful(directory.path(), counted(10, Some(4))));

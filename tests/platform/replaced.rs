@@ -1,5 +1,5 @@
-//! Segments that are replaced again and again while handles are open: there is always a limiter to be found, and nothing is
-//! kept of those that are gone.
+//! Segments that are replaced again and again while handles are open: there is always a limiter to find, and no
+//! resource of the replaced segments is kept.
 
 use crate::util::respawn::in_own_process;
 use crate::util::{NAME, builder, counted, directory, drain, segment_path, take};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const LIMIT: usize = 10;
 
-/// For tests that keep all processors busy, and whose calls must not be starved by another such test.
+/// For tests that keep all processors busy. Another such test could starve their calls.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn delete(directory: &Path) {
@@ -18,7 +18,7 @@ fn delete(directory: &Path) {
 }
 
 #[test]
-fn a_limiter_that_is_replaced_again_and_again_is_always_there() {
+fn a_limiter_that_is_replaced_repeatedly_always_exists() {
     let _alone = ALONE.lock();
     in_own_process!();
     let home = directory();
@@ -47,7 +47,7 @@ fn a_limiter_that_is_replaced_again_and_again_is_always_there() {
     });
 }
 
-/// Kilobytes of memory that this process has of segments, replaced ones included.
+/// Kilobytes of memory that this process uses for segments, including replaced ones.
 fn resident() -> u64 {
     let mut ours = false;
     let mut sum = 0;
@@ -65,7 +65,7 @@ fn resident() -> u64 {
 }
 
 #[test]
-fn a_handle_that_lives_through_many_replacements_keeps_no_memory_of_them() {
+fn a_handle_frees_the_memory_of_replaced_segments() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);
@@ -92,7 +92,7 @@ fn kept_files(directory: &Path) -> usize {
         + links.filter(|link| link.to_str().is_some_and(ours)).count()
 }
 
-/// Whether a call may fail so while its limiter is replaced all the time.
+/// Whether a call may fail with this error while its limiter is replaced all the time.
 fn is_expected(error: &AcquireError) -> bool {
     match error {
         AcquireError::Failed(error) => matches!(**error, Error::Unsettled { .. }),
@@ -124,11 +124,11 @@ fn replaced_and_deleted_segments_are_freed_while_threads_use_the_handle() {
                         }
                         Err(error) => assert!(is_expected(&error), "{error}"),
                     }
-                    // Some grants are given back when their segment has long been gone.
+                    // Some grants are released long after their segment was replaced.
                     if held.len() > 40 {
                         held.drain(..20 + number).for_each(|grant| grant.release().unwrap());
                     }
-                    // In the moment between a deletion and the successor there may be nothing to look at.
+                    // Between a deletion and the creation of the successor, a snapshot may fail.
                     if let Ok(seen) = limiter.snapshot() {
                         assert_eq!(seen.policy, policy);
                     }
@@ -143,7 +143,7 @@ fn replaced_and_deleted_segments_are_freed_while_threads_use_the_handle() {
             } else {
                 fresh.fetch_add(1, Ordering::Relaxed);
             }
-            // The handle has gone over before the next.
+            // The handle moves to the successor before the next replacement.
             match limiter.try_acquire(&Request::new()) {
                 Ok(_) => drop(granted.fetch_add(1, Ordering::Relaxed)),
                 Err(error) => assert!(is_expected(&error), "{error}"),

@@ -1,13 +1,13 @@
-//! A handle that lives through many replacements of its limiter: later calls cost what the first ones did.
+//! A handle that survives many replacements of its limiter: later calls cost what the first ones did.
 //!
-//! On Linux, where such a handle lets go of the files. On Windows it keeps them: under Wine, one of the 500 replacements
-//! failed with "Too many open files".
+//! Only on Linux, where such a handle closes the old files. On Windows it keeps them: under Wine, one of the 500
+//! replacements failed with "Too many open files".
 
 use crate::util::{builder, counted, directory, take};
 use shmlimit::{Limiter, Request};
 use std::time::{Duration, Instant};
 
-/// The shortest time that a thousand calls take, of so many tries that most of them are not disturbed.
+/// The shortest time of a thousand calls. There are enough tries that most of them are undisturbed.
 fn cost_of_calls(limiter: &Limiter) -> Duration {
     let thousand = || {
         let began = Instant::now();
@@ -17,10 +17,10 @@ fn cost_of_calls(limiter: &Limiter) -> Duration {
     (0..200).map(|_| thousand()).min().unwrap()
 }
 
-/// A search through all former segments would take some twenty times as long after 500 replacements, and a hundred times
-/// after 2000. The bound is far from both ends.
+/// A search through all former segments would take about twenty times as long after 500 replacements, and a hundred
+/// times as long after 2000. The bound is far from both ends.
 #[test]
-fn calls_after_hundreds_of_replacements_cost_what_the_first_ones_did() {
+fn calls_after_hundreds_of_replacements_cost_the_same_as_the_first() {
     let home = directory();
     let policy = counted(1_000_000, None);
     let limiter = builder(home.path()).policy(policy).create().unwrap();

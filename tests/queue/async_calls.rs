@@ -1,5 +1,5 @@
-//! `acquire_async` on tokio, on smol, and polled by hand: the same queue, no thread of ours, and a dropped future
-//! leaves at once.
+//! `acquire_async` on tokio, on smol, and polled by hand: it uses the same queue, needs no thread of the library,
+//! and a dropped future leaves the queue at once.
 
 use crate::util::respawn::again;
 use shmlimit::{
@@ -27,7 +27,7 @@ fn one_permit() -> (TempDir, Limiter) {
     limiter(Some(1), &[])
 }
 
-/// One call an hour, and it has been made.
+/// A limiter that allows one call per hour, after that call.
 fn spent() -> (TempDir, Limiter) {
     let (directory, limiter) = limiter(None, &[RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600))]);
     limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
@@ -42,7 +42,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A sleep that is over at the next poll, whatever the clock says.
+/// A sleep that ends at the second poll, independent of the clock.
 async fn until_polled(_: Duration) {
     let mut polled = false;
     std::future::poll_fn(
@@ -80,7 +80,7 @@ fn the_future_may_move_to_another_thread() {
 }
 
 #[test]
-fn r131_a_future_polled_by_hand_waits_in_the_queue_and_goes_when_it_is_its_turn() {
+fn r131_a_future_polled_by_hand_waits_in_the_queue_and_is_granted_in_its_turn() {
     let (_directory, limiter) = one_permit();
     let held = limiter.try_acquire(&Request::new()).unwrap();
     let (request, slept) = (Request::new(), RefCell::new(Vec::new()));
@@ -106,7 +106,7 @@ fn r131_a_future_polled_by_hand_waits_in_the_queue_and_goes_when_it_is_its_turn(
 }
 
 #[test]
-fn r131_dropping_the_future_leaves_the_queue_at_once_and_the_next_goes() {
+fn r131_dropping_the_future_leaves_the_queue_at_once_and_the_next_call_is_granted() {
     let (_directory, limiter) = one_permit();
     let held = limiter.try_acquire(&Request::new()).unwrap();
     let request = Request::new();
@@ -137,7 +137,7 @@ fn a_future_dropped_before_its_first_poll_or_after_its_grant_leaves_nothing() {
 }
 
 #[test]
-fn r132_a_timeout_of_nothing_takes_what_is_free_and_waits_for_nothing() {
+fn r132_a_zero_timeout_takes_a_free_permit_and_never_waits() {
     let (_directory, limiter) = one_permit();
     let hasty = Request::new().timeout(Duration::ZERO);
     let past = Request::new().deadline(SystemTime::UNIX_EPOCH);
@@ -156,7 +156,7 @@ fn r132_a_timeout_of_nothing_takes_what_is_free_and_waits_for_nothing() {
 }
 
 #[test]
-fn r132_a_deadline_a_year_ahead_stands_in_the_queue_as_it_was_asked_for() {
+fn r132_a_deadline_a_year_ahead_is_stored_in_the_queue_unchanged() {
     let (_directory, limiter) = one_permit();
     let _held = limiter.try_acquire(&Request::new()).unwrap();
     let gives_up = || limiter.snapshot().unwrap().queue[0].gives_up_in;
@@ -175,7 +175,7 @@ fn r132_a_deadline_a_year_ahead_stands_in_the_queue_as_it_was_asked_for() {
 }
 
 #[test]
-fn r132_what_cannot_be_had_in_time_is_refused_at_the_first_poll() {
+fn r132_a_call_that_cannot_be_granted_in_time_is_refused_at_the_first_poll() {
     let (_directory, limiter) = spent();
     for request in [
         Request::new().timeout(Duration::from_secs(60)),
@@ -213,7 +213,7 @@ fn select_and_timeout_leave_the_queue() {
     });
 }
 
-/// How many calls are under way, and how many were at most.
+/// The number of calls under way, and its maximum.
 #[derive(Default)]
 struct Crowd {
     now: AtomicUsize,
@@ -254,7 +254,7 @@ fn crowded() -> (TempDir, Limiter) {
 }
 
 #[test]
-fn r131_five_hundred_tasks_on_tokio_are_all_served_and_never_too_many_at_a_time() {
+fn r131_five_hundred_tasks_on_tokio_are_all_served_within_the_permits() {
     for runtime in [current_thread(), multi_thread()] {
         let (_directory, limiter) = crowded();
         let crowd = Arc::new(Crowd::default());
@@ -270,7 +270,7 @@ fn r131_five_hundred_tasks_on_tokio_are_all_served_and_never_too_many_at_a_time(
 }
 
 #[test]
-fn r131_five_hundred_tasks_on_smol_are_all_served_and_never_too_many_at_a_time() {
+fn r131_five_hundred_tasks_on_smol_are_all_served_within_the_permits() {
     let (_directory, limiter) = crowded();
     let crowd = Arc::new(Crowd::default());
     smol::block_on(async {
@@ -286,7 +286,7 @@ fn r131_five_hundred_tasks_on_smol_are_all_served_and_never_too_many_at_a_time()
 const HELPER: &str = "SHMLIMIT_TEST_COUNT_THREADS";
 
 #[test]
-fn waiting_tasks_need_no_thread_of_ours() {
+fn waiting_tasks_need_no_thread_of_the_library() {
     let mut again = again(&[], concat!(module_path!(), "::helper_counts_threads"));
     again.env(HELPER, "1");
     let output = again.output().unwrap();
@@ -294,7 +294,7 @@ fn waiting_tasks_need_no_thread_of_ours() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("counted"), "{output:?}");
 }
 
-/// Alone in its process, because other tests have threads.
+/// Runs alone in its process, because other tests start threads.
 #[test]
 fn helper_counts_threads() {
     if std::env::var_os(HELPER).is_none() {

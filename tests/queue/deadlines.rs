@@ -1,4 +1,5 @@
-//! Leaving the queue, deadlines, death and strange clocks, on a machine with its own clock (R131, R132, R137).
+//! Leaving the queue, deadlines, killed processes and jumping clocks, on a machine with its own clock (R131, R132,
+//! R137).
 
 use crate::machine::{Habit, MS, Machine, SECOND, State};
 use shmlimit_kernel::queue::{GRACE, QueueOutcome, WAITERS};
@@ -21,7 +22,7 @@ fn r132_a_deadline_that_cannot_be_met_is_refused_at_once_and_any_other_is_kept()
         let hasty = machine.add(Habit { patience: Some(patience), ..once(5, USER) }, 0);
         machine.run(0);
         let refused = machine.threads[hasty].refused;
-        // One goes at once, two at 10 and 20 ms, so its time is at 30 ms.
+        // One call goes at once, two at 10 and 20 ms, so this call's time is 30 ms.
         assert_eq!(refused.is_some(), patience < 30 * MS, "{patience}");
         if let Some(refusal) = refused {
             assert_eq!(refusal.ready_at, Some(Time(30 * MS)));
@@ -34,7 +35,7 @@ fn r132_a_deadline_that_cannot_be_met_is_refused_at_once_and_any_other_is_kept()
 }
 
 #[test]
-fn r132_who_gives_up_leaves_its_time_to_the_others() {
+fn r132_a_call_that_gives_up_leaves_its_turn_to_the_others() {
     let mut machine = Machine::with_rate(100, 1);
     let threads: Vec<usize> = (0..6).map(|slot| machine.add(once(slot, USER), 0)).collect();
     machine.run(15 * MS);
@@ -47,13 +48,13 @@ fn r132_who_gives_up_leaves_its_time_to_the_others() {
 }
 
 #[test]
-fn r132_a_deadline_overtaken_by_events_is_refused_when_it_is_over_at_the_latest() {
+fn r132_a_deadline_that_becomes_impossible_is_refused_when_it_ends_at_the_latest() {
     let mut machine = Machine::with_rate(100, 1);
     machine.add(once(0, USER), 0);
     let hasty = machine
         .add(Habit { patience: Some(15 * MS), ..once(1, AcquireRequest::one(Priority::Background)) }, 0);
     machine.run(5 * MS);
-    // It was in time until users came.
+    // The call would have met its deadline until user calls came.
     for slot in 2..6 {
         machine.add(once(slot, USER), 5 * MS);
     }
@@ -65,7 +66,7 @@ fn r132_a_deadline_overtaken_by_events_is_refused_when_it_is_over_at_the_latest(
 }
 
 #[test]
-fn r132_one_stopped_until_long_after_its_deadline_is_not_served() {
+fn r132_a_call_stopped_until_long_after_its_deadline_is_not_served() {
     for (awake, served) in [(20 * MS + GRACE.0, 1), (20 * MS + GRACE.0 + 1, 0), (YEAR, 0)] {
         let mut machine = Machine::with_rate(100, 1);
         machine.add(once(0, USER), 0);
@@ -81,7 +82,7 @@ fn r132_one_stopped_until_long_after_its_deadline_is_not_served() {
 }
 
 #[test]
-fn r132_no_patience_at_all_and_that_of_a_year() {
+fn r132_zero_year_long_and_endless_timeouts_are_kept() {
     let daily = RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos(YEAR / 2)) };
     let mut machine = Machine::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() });
     let now = machine.add(Habit { patience: Some(0), ..once(0, USER) }, 0);
@@ -96,7 +97,7 @@ fn r132_no_patience_at_all_and_that_of_a_year() {
     assert!(machine.threads[never].refused.is_some());
     assert_eq!(machine.threads[late].refused.and_then(|refusal| refusal.ready_at), Some(Time(YEAR)));
     assert_eq!(machine.waiting(), [patient, endless]);
-    // A look a second: too many to make them all. The machine sleeps in between.
+    // A check per second would be too many to simulate, so both threads are stopped in between.
     for (half, thread) in [(1, patient), (2, endless)] {
         machine.threads[patient].stopped = true;
         machine.threads[endless].stopped = true;
@@ -109,14 +110,14 @@ fn r132_no_patience_at_all_and_that_of_a_year() {
 }
 
 #[test]
-fn r131_a_clock_that_jumps_by_hours_gives_nobody_too_much_and_serves_all() {
+fn r131_a_clock_that_jumps_by_hours_serves_all_calls_within_the_limit() {
     let mut machine = Machine::with_rate(100, 5);
     for i in 0..60u64 {
         machine.add(once(i % 6, USER), 0);
     }
     for hour in 1..=6u64 {
         machine.run(machine.now + 20 * MS);
-        // Nobody runs while the machine is suspended; then all wake at once.
+        // No thread runs while the machine is suspended; then all wake at once.
         for thread in &mut machine.threads {
             thread.stopped = true;
         }
@@ -131,7 +132,7 @@ fn r131_a_clock_that_jumps_by_hours_gives_nobody_too_much_and_serves_all() {
 }
 
 #[test]
-fn r131_exited_waiters_are_taken_out_and_those_behind_move_up() {
+fn r131_exited_waiters_are_removed_and_calls_behind_them_move_up() {
     let mut machine = Machine::with_rate(100, 1);
     for i in 0..30u64 {
         machine.add(once(i % 3, USER), 0);
@@ -159,7 +160,7 @@ fn r131_a_stopped_head_does_not_keep_a_permit_from_others_for_long() {
         machine.add(Habit { call: 5 * MS, ..Habit::of(slot, USER) }, 0);
     }
     machine.run(52 * MS);
-    // The next in the order.
+    // The next call in the order.
     let order = shmlimit_kernel::queue::in_order(&machine.m, shmlimit_kernel::Time(machine.now));
     let first = order[0].1.entry_head.owner;
     let head = (0..6).find(|i| machine.threads[*i].habit.owner == first).expect("one of them");
@@ -167,7 +168,7 @@ fn r131_a_stopped_head_does_not_keep_a_permit_from_others_for_long() {
     let before = machine.log.len();
     machine.run(52 * MS + 5 * SECOND);
     let lost = 1000 - (machine.log.len() - before).min(1000);
-    // Rung in vain once, and then the next looks within the bound of the second.
+    // One wake-up is wasted on the stopped head. Then the next call checks within the bound for the second place.
     assert!(lost <= 200 / 5, "{lost} of 1000 calls lost");
     machine.threads[head].stopped = false;
     let before = machine.log.len();
@@ -176,7 +177,7 @@ fn r131_a_stopped_head_does_not_keep_a_permit_from_others_for_long() {
 }
 
 #[test]
-fn r137_a_full_queue_says_so_and_its_places_come_back() {
+fn r137_a_full_queue_refuses_calls_and_its_places_are_reused() {
     let mut machine = Machine::with_rate(1, 1);
     let threads: Vec<usize> = (0..=WAITERS as u64).map(|i| machine.add(once(i % 60, USER), 0)).collect();
     machine.run(0);
@@ -196,7 +197,7 @@ fn r137_a_full_queue_says_so_and_its_places_come_back() {
 }
 
 #[test]
-fn r137_a_full_queue_takes_the_place_of_one_who_has_not_looked_for_a_minute() {
+fn r137_a_full_queue_evicts_a_waiter_that_has_not_checked_for_a_minute() {
     let slow = RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos(YEAR / 1000)) };
     let mut machine = Machine::new(&PolicyDraft { rules: &[slow], ..PolicyDraft::default() });
     let threads: Vec<usize> = (0..=WAITERS as u64).map(|i| machine.add(once(i % 60, USER), 0)).collect();
@@ -210,12 +211,12 @@ fn r137_a_full_queue_takes_the_place_of_one_who_has_not_looked_for_a_minute() {
     assert_eq!(machine.m.waiting().total(), WAITERS);
     machine.threads[stopped].stopped = false;
     machine.run(63 * SECOND);
-    // It finds its place gone, enters anew, and there is none.
+    // It finds its place gone, enters again, and there is no free place.
     assert_eq!(machine.threads[stopped].refused.map(|refusal| refusal.reason), Some(Reason::QueueFull));
 }
 
 #[test]
-fn r131_a_cost_that_a_change_made_impossible_is_refused_at_the_next_look() {
+fn r131_a_cost_that_a_change_made_impossible_is_refused_at_the_next_check() {
     let mut machine = Machine::with_rate(10, 10);
     machine.add(once(0, AcquireRequest::requests(10, Priority::User)), 0);
     let large = machine.add(once(1, AcquireRequest::requests(10, Priority::User)), 0);
@@ -235,7 +236,7 @@ fn r131_a_cost_that_a_change_made_impossible_is_refused_at_the_next_look() {
 }
 
 #[test]
-fn a_place_that_is_not_ones_own_is_gone() {
+fn a_queue_place_of_another_call_is_reported_as_gone() {
     let mut machine = Machine::with_rate(1, 1);
     machine.add(once(0, USER), 0);
     let waits = machine.add(once(1, USER), 0);

@@ -1,4 +1,4 @@
-//! Whose turn it is, in exact counts, on a machine with its own clock (R131, R143).
+//! The order of turns, in exact counts, on a machine with its own clock (R131, R143).
 
 use crate::machine::{Habit, MS, Machine, SECOND, rule};
 use shmlimit_kernel::queue::GRACE;
@@ -18,7 +18,7 @@ fn uneven(machine: &mut Machine, habit: impl Fn(u64) -> Habit) {
 }
 
 #[test]
-fn r131_processes_get_equal_turns_whatever_their_number_of_threads() {
+fn r131_processes_get_equal_turns_for_any_number_of_threads() {
     for lateness in [0, 90_000] {
         let mut machine = Machine::with_rate(1000, 10);
         uneven(&mut machine, |slot| Habit { lateness, ..Habit::of(slot, USER) });
@@ -32,30 +32,30 @@ fn r131_processes_get_equal_turns_whatever_their_number_of_threads() {
         let counts = machine.by_group();
         let turns: Vec<u64> = counts.iter().map(|(group, count)| count - before[group]).collect();
         assert!(turns.iter().all(|turns| turns.abs_diff(1250) <= 1), "{turns:?}");
-        // One timer a grant, no hand-over.
+        // Each grant costs one timer, and no thread wakes another.
         assert!(machine.looks - looks <= settled + settled / 100, "{} looks", machine.looks - looks);
         assert_eq!(machine.wakes - wakes, 0);
     }
 }
 
 #[test]
-fn r131_calls_that_take_time_leave_nothing_unused() {
+fn r131_calls_that_take_time_leave_no_budget_unused() {
     let mut machine = Machine::with_rate(1000, 10);
     uneven(&mut machine, |slot| Habit { call: 3 * MS, lateness: 60_000, ..Habit::of(slot, USER) });
     machine.run(10 * SECOND);
     assert!(machine.log.len() >= 10_009);
-    // Who comes back in between passes others with right, and these then wake once more.
+    // A thread that comes back in between rightly passes others, and these then wake once more.
     assert!(machine.looks <= 2 * machine.log.len() as u64, "{} looks", machine.looks);
-    // Also those who are away between their calls, and often have nobody waiting.
+    // Also processes that are away between their calls, and often have no waiting call.
     let counts = machine.by_group();
     let (least, most) = (counts.values().min(), counts.values().max());
     assert!(most <= least.map(|least| least + 7).as_ref(), "{counts:?}");
 }
 
 #[test]
-fn r143_fifty_programs_of_one_group_are_one_party_beside_one_process() {
+fn r143_fifty_programs_of_one_group_share_the_turns_of_one_process() {
     let mut machine = Machine::with_rate(100, 1);
-    // Each of the fifty is a process of its own that makes one call; another takes its place.
+    // Each of the fifty is a process that makes one call; another process then takes its place.
     for worker in 0..50u64 {
         machine.add(Habit { owner: worker + 10, group: 777, ..Habit::of(0, USER) }, 0);
     }
@@ -81,7 +81,7 @@ fn r131_three_hundred_groups_have_equal_turns() {
 }
 
 #[test]
-fn r131_fifo_is_the_order_of_arrival_whatever_the_group() {
+fn r131_fifo_serves_all_groups_in_order_of_arrival() {
     let draft = PolicyDraft { fairness: Fairness::Fifo, rules: &[rule(1000, 1)], ..PolicyDraft::default() };
     let mut machine = Machine::new(&draft);
     for i in 0..300u64 {
@@ -94,7 +94,7 @@ fn r131_fifo_is_the_order_of_arrival_whatever_the_group() {
 }
 
 #[test]
-fn r131_after_a_change_to_fifo_nobody_who_waits_is_overtaken() {
+fn r131_after_a_change_to_fifo_no_waiting_call_is_overtaken() {
     let process = PolicyDraft { rules: &[rule(1000, 1)], ..PolicyDraft::default() };
     let fifo = PolicyDraft { fairness: Fairness::Fifo, ..process };
     let mut machine = Machine::new(&process);
@@ -115,7 +115,7 @@ fn r131_after_a_change_to_fifo_nobody_who_waits_is_overtaken() {
 }
 
 #[test]
-fn r106_a_user_passes_five_hundred_of_the_background_and_a_webhook_the_user() {
+fn r106_a_user_call_passes_five_hundred_background_calls_and_a_webhook_passes_the_user() {
     let mut machine = Machine::with_rate(100, 1);
     for i in 0..500u64 {
         machine.add(Habit { calls: 1, ..Habit::of(i % 20, BACKGROUND) }, 0);
@@ -132,7 +132,7 @@ fn r106_a_user_passes_five_hundred_of_the_background_and_a_webhook_the_user() {
 }
 
 #[test]
-fn r107_the_background_moves_on_and_never_touches_the_reserve() {
+fn r107_background_calls_progress_and_never_use_the_reserve() {
     let reserved = RuleDraft { reserve: 5, ..rule(100, 20) };
     let mut machine = Machine::new(&PolicyDraft { rules: &[reserved], ..PolicyDraft::default() });
     for slot in 0..10 {
@@ -147,7 +147,7 @@ fn r107_the_background_moves_on_and_never_touches_the_reserve() {
     assert_eq!(machine.log.len(), 15 + 990);
 }
 
-/// Twenty users who never rest, and some background beside them.
+/// Twenty users that call without a pause, and some background calls.
 fn flooded(draft: &PolicyDraft<'_>, call: u64) -> Machine {
     let mut machine = Machine::new(draft);
     for slot in 0..20 {
@@ -160,7 +160,7 @@ fn flooded(draft: &PolicyDraft<'_>, call: u64) -> Machine {
 }
 
 #[test]
-fn r143_the_background_has_its_share_under_a_flood_of_users() {
+fn r143_background_calls_get_their_share_under_a_flood_of_users() {
     let share = PolicyDraft { background_share: 200_000, ..PolicyDraft::default() };
     let rated = [rule(1000, 1)];
     let tokens = PolicyDraft { rules: &rated, ..share };
@@ -174,7 +174,7 @@ fn r143_the_background_has_its_share_under_a_flood_of_users() {
         (PolicyDraft { concurrency: Some(4), ..tokens }, 2 * MS),
     ] {
         let mut machine = flooded(&draft, call);
-        // Before the first waited nobody was owed anything.
+        // Background calls were owed nothing before the first of them waited.
         machine.run(SECOND);
         let (start, before) = (machine.log.len() as u64, machine.grants_of(Priority::Background));
         for tenth in 11..100 {
@@ -188,8 +188,8 @@ fn r143_the_background_has_its_share_under_a_flood_of_users() {
 }
 
 #[test]
-fn r143_r145_a_share_that_cannot_be_used_holds_up_nobody() {
-    // The only permit that the background may have is out for long.
+fn r143_r145_a_share_that_cannot_be_used_delays_no_call() {
+    // A long call holds the only permit that background calls may have.
     let draft = PolicyDraft {
         background_share: 500_000,
         concurrency: Some(3),
@@ -203,13 +203,13 @@ fn r143_r145_a_share_that_cannot_be_used_holds_up_nobody() {
         machine.add(Habit { call: 10 * MS, ..Habit::of(slot, USER) }, 0);
     }
     machine.run(10 * SECOND);
-    // Two permits, a hundred calls a second each.
+    // Two permits, a hundred calls per second each.
     let users = machine.grants_of(Priority::User);
     assert!(users >= 1990, "{users}");
 }
 
 #[test]
-fn r143_a_share_is_not_saved_up_by_those_who_do_not_come() {
+fn r143_an_unused_share_is_not_saved_up() {
     let draft = PolicyDraft { background_share: 200_000, rules: &[rule(1000, 1)], ..PolicyDraft::default() };
     let mut machine = flooded(&draft, 0);
     machine.run(SECOND);
@@ -226,11 +226,11 @@ fn r143_a_share_is_not_saved_up_by_those_who_do_not_come() {
 }
 
 #[test]
-fn r131_nobody_starves_under_an_endless_flood_of_newcomers() {
+fn r131_no_call_starves_under_an_endless_flood_of_newcomers() {
     for priority in Priority::ALL {
         let request = AcquireRequest::one(priority);
         let mut machine = Machine::with_rate(100, 1);
-        // Each is a group of its own; about twenty wait, and whenever one is served, another comes.
+        // Each newcomer is its own group. About twenty wait, and another comes whenever one is served.
         for i in 0..1020u64 {
             let at = i.saturating_sub(20) * 10 * MS;
             machine.add(Habit { calls: 1, group: 1000 + i, ..Habit::of(i % 50, request) }, at);
@@ -243,19 +243,20 @@ fn r131_nobody_starves_under_an_endless_flood_of_newcomers() {
         for (nth, thread) in three.into_iter().enumerate() {
             let at = machine.log.iter().position(|served| served.thread == thread).expect("served");
             let overtook = machine.log[..at].iter().filter(|s| s.came > came && s.thread < 1020).count();
-            // The first of a group by none; each further one by four times as many as wait.
+            // No newcomer overtakes the group's first call. Each further call may be overtaken by four times as
+            // many newcomers as calls wait.
             assert!(overtook <= nth * 4 * 24, "{nth}: {overtook}");
         }
     }
 }
 
 #[test]
-fn r131_who_does_not_wait_overtakes_nobody_of_its_priority_or_above() {
+fn r131_a_call_that_does_not_wait_overtakes_no_waiting_call_of_its_priority_or_above() {
     let mut machine = Machine::with_rate(100, 1);
     for i in 0..5 {
         machine.add(Habit { calls: 1, ..Habit::of(i, USER) }, 0);
     }
-    // Its own appointment kept, the first is served at 10 ms; room for one, and somebody waits for it.
+    // The first waiting call is due at 10 ms. At that time there is room for one call, and a call waits for it.
     machine.run(MS);
     let at = Time(10 * MS);
     for request in [BACKGROUND, USER] {
@@ -269,7 +270,7 @@ fn r131_who_does_not_wait_overtakes_nobody_of_its_priority_or_above() {
 }
 
 #[test]
-fn r131_a_call_that_needs_nearly_all_is_not_starved_by_small_ones() {
+fn r131_a_call_that_needs_nearly_all_units_is_not_starved_by_small_calls() {
     let mut machine = Machine::with_rate(1000, 1000);
     for slot in 0..10 {
         for _ in 0..8 {
@@ -279,14 +280,14 @@ fn r131_a_call_that_needs_nearly_all_is_not_starved_by_small_ones() {
     machine.run(SECOND);
     let large = machine
         .add(Habit { calls: 3, ..Habit::of(20, AcquireRequest::requests(900, Priority::User)) }, SECOND);
-    // And newcomers, who would take each unit as it comes.
+    // Newcomers would take each unit as soon as it is available.
     for i in 0..900u64 {
         machine.add(Habit { calls: 1, group: 1000 + i, ..Habit::of(30, USER) }, SECOND + (i + 1) * MS);
     }
     machine.run(60 * SECOND);
     assert_eq!(machine.threads[large].grants, 3);
     let times: Vec<u64> = machine.log.iter().filter(|s| s.thread == large).map(|s| s.at).collect();
-    // It saves up for 0.9 s; then the ten others have 900 turns each before its next.
+    // It saves up for 0.9 s. Then the ten others have 900 turns each before its next turn.
     assert!(times[0] <= 2 * SECOND, "{times:?}");
     assert!(times[1] - times[0] <= 12 * SECOND, "{times:?}");
     assert!(times[2] - times[1] <= 11 * SECOND, "{times:?}");
@@ -297,9 +298,10 @@ fn r130_permits_alone_are_shared_and_always_in_use() {
     let mut machine = Machine::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() });
     uneven(&mut machine, |slot| Habit { call: 8 * MS, lateness: 20_000, ..Habit::of(slot, USER) });
     machine.run(10 * SECOND);
-    // 4 permits, 8 ms and a wake-up each.
+    // 4 permits, 8 ms per call, and a wake-up each.
     assert!(machine.log.len() >= 4980, "{}", machine.log.len());
-    // Nobody can know when a permit comes back, so each of 68 also looks by itself, five times a second.
+    // The time at which a permit comes back is unknown, so each of the 68 threads also checks five times per
+    // second.
     assert!(machine.looks <= machine.log.len() as u64 + 68 * 5 * 10, "{} looks", machine.looks);
     let counts = machine.by_group();
     let (least, most) = (counts.values().min(), counts.values().max());
@@ -307,7 +309,7 @@ fn r130_permits_alone_are_shared_and_always_in_use() {
 }
 
 #[test]
-fn r130_tokens_and_permits_stand_in_one_queue() {
+fn r130_calls_for_tokens_and_for_permits_share_one_queue() {
     let draft = PolicyDraft { concurrency: Some(2), rules: &[rule(100, 1)], ..PolicyDraft::default() };
     let mut machine = Machine::new(&draft);
     for slot in 0..6 {
@@ -336,7 +338,7 @@ fn r128_a_call_for_another_unit_passes_a_blocked_head() {
 }
 
 #[test]
-fn r128_a_head_blocked_on_another_unit_keeps_no_permit() {
+fn r128_a_queue_head_blocked_on_another_unit_reserves_no_permit() {
     let tokens = RuleDraft { unit: Some("tokens"), ..rule(10, 10) };
     let mut machine = Machine::new(&PolicyDraft {
         rules: &[rule(1000, 10), tokens],
@@ -356,7 +358,7 @@ fn r128_a_head_blocked_on_another_unit_keeps_no_permit() {
 }
 
 #[test]
-fn r131_a_stopped_head_delays_nobody_beyond_the_grace_and_goes_first_again() {
+fn r131_a_stopped_head_delays_others_by_the_grace_at_most_and_is_first_again() {
     let mut machine = Machine::with_rate(1000, 1);
     for slot in 0..8 {
         machine.add(Habit::of(slot, USER), 0);
@@ -375,7 +377,7 @@ fn r131_a_stopped_head_delays_nobody_beyond_the_grace_and_goes_first_again() {
 }
 
 #[test]
-fn r131_one_who_is_always_late_has_its_turns_nevertheless() {
+fn r131_a_caller_that_is_always_late_still_gets_its_turns() {
     for late in [11 * MS, 15 * MS, 50 * MS] {
         let mut machine = Machine::with_rate(100, 100);
         for slot in 0..8 {

@@ -1,4 +1,4 @@
-//! P6 for those who wait: a place in the queue belongs to the process that took it.
+//! P6 for waiting calls: a place in the queue belongs to the process that took it.
 
 use crate::util;
 use crate::util::forks::{Pipe, exit_code, forked, kill_now};
@@ -17,7 +17,7 @@ fn fresh() -> (TempDir, Limiter, Watchdog) {
     (directory, limiter, Watchdog::new("waiting beside a fork", Duration::from_secs(100)))
 }
 
-/// Who waits, by process, in order.
+/// The processes of the waiting calls, in order.
 fn waiting(limiter: &Limiter) -> Vec<u32> {
     limiter.snapshot().unwrap().queue.iter().map(|waiter| waiter.pid).collect()
 }
@@ -55,7 +55,7 @@ fn p6_r131_a_child_does_not_disturb_a_thread_of_its_parent_that_waits() {
 }
 
 #[test]
-fn p6_r131_a_childs_copy_of_a_waiting_call_is_not_the_parents_place() {
+fn p6_r131_a_childs_copy_of_a_waiting_call_does_not_own_the_parents_place() {
     in_own_process!();
     let (_directory, limiter, _watchdog) = fresh();
     let (request, awake) = (Request::new(), Cell::new(false));
@@ -63,7 +63,8 @@ fn p6_r131_a_childs_copy_of_a_waiting_call_is_not_the_parents_place() {
     let mut call = Some(queued(&limiter, &request, &awake));
     assert!(poll(call.as_mut().unwrap()).is_pending());
     let parent = me();
-    // Dropped at once, dropped as a participant of its own, and polled, which makes it a call of the child's own.
+    // The copy is dropped at once, dropped after the child attached itself, or polled, which makes it the child's
+    // own call.
     for way in 0..3 {
         let child = forked(|| {
             let mut copy = call.take().unwrap();
@@ -116,7 +117,7 @@ fn p6_r131_a_child_may_wait_behind_its_parent_and_be_killed_there() {
         Poll::Ready(Ok(grant)) => grant.release().unwrap(),
         other => panic!("{other:?}"),
     }
-    // The dead one's place is found when it is late.
+    // The place of the killed child is reclaimed when its wake time has passed.
     assert!(eventually(|| {
         let _ = limiter.try_acquire(&request);
         limiter.try_acquire(&request).is_ok()
@@ -124,7 +125,7 @@ fn p6_r131_a_child_may_wait_behind_its_parent_and_be_killed_there() {
 }
 
 #[test]
-fn p6_r131_the_place_of_a_killed_parent_is_found_although_its_child_has_a_copy_of_its_call() {
+fn p6_r131_the_place_of_a_killed_parent_is_reclaimed_although_its_child_has_a_copy_of_its_call() {
     in_own_process!();
     let (directory, limiter, _watchdog) = fresh();
     let (request, awake) = (Request::new(), Cell::new(false));

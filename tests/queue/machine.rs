@@ -1,5 +1,5 @@
-//! A machine with its own clock: threads that enter the queue, sleep until their appointment or a ring, look, make
-//! their call and come again. Everything that happens is decided by the program of the test, so counts are exact.
+//! A machine with its own clock. Its threads enter the queue, sleep until their wake time or until they are woken,
+//! check, make their call and come again. The test decides every event, so counts are exact.
 
 #![allow(dead_code, reason = "every test file uses another part")]
 
@@ -10,24 +10,24 @@ use std::collections::HashMap;
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
 
-/// What a thread does, again and again.
+/// The behaviour that a thread repeats.
 #[derive(Clone, Copy, Debug)]
 pub struct Habit {
     pub owner: u64,
     pub group: u64,
     pub request: AcquireRequest,
-    /// How long a call takes.
+    /// The duration of a call.
     pub call: u64,
-    /// How long after its appointment, or its ring, it looks.
+    /// The delay from the wake time, or from being woken, to the check.
     pub lateness: u64,
     pub patience: Option<u64>,
     pub can_be_woken: bool,
-    /// How many calls it makes.
+    /// The number of calls that it makes.
     pub calls: u64,
 }
 
 impl Habit {
-    /// Calls that take no time, by a thread of the process in `slot`, for ever.
+    /// A thread of the process in `slot` that makes calls without duration for ever.
     pub fn of(slot: u64, request: AcquireRequest) -> Habit {
         Habit {
             owner: slot + 2,
@@ -44,11 +44,11 @@ impl Habit {
 
 #[derive(Clone, Copy, Debug)]
 pub enum State {
-    /// Comes then.
+    /// Comes at this time.
     Away(u64),
-    /// Looks then.
+    /// Checks at this time.
     Waits(QueueTicket, u64),
-    /// Gives its permit back then.
+    /// Gives its permit back at this time.
     Calls(Ticket, u64),
     Done,
 }
@@ -64,7 +64,7 @@ pub struct Thread {
     scheduled: u64,
 }
 
-/// A grant as the log keeps it.
+/// A grant in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
     pub thread: usize,
@@ -106,12 +106,12 @@ impl Machine {
         }
     }
 
-    /// A limiter of one token bucket.
+    /// A limiter with one token bucket.
     pub fn with_rate(limit: u64, burst: u64) -> Machine {
         Machine::new(&PolicyDraft { rules: &[rule(limit, burst)], ..PolicyDraft::default() })
     }
 
-    /// A thread that comes at `at`.
+    /// Adds a thread that comes at `at`.
     pub fn add(&mut self, habit: Habit, at: u64) -> usize {
         self.scheduled += 1;
         self.threads.push(Thread {
@@ -132,7 +132,7 @@ impl Machine {
         self.threads[thread].scheduled = self.scheduled;
     }
 
-    /// What happens next: when, and to whom.
+    /// The next event: its time and its thread.
     fn next(&self) -> Option<(u64, usize)> {
         let time = |thread: &Thread| match thread.state {
             State::Away(at) | State::Waits(_, at) | State::Calls(_, at) => Some(at),
@@ -147,7 +147,7 @@ impl Machine {
             .map(|(at, _, i)| (at, i))
     }
 
-    /// Lets everything happen until `end`, or until nothing does.
+    /// Runs all events until `end`, or until there are none.
     pub fn run(&mut self, end: u64) {
         let mut steps = 0u64;
         while let Some((at, thread)) = self.next().filter(|(at, _)| *at <= end) {
@@ -253,7 +253,7 @@ impl Machine {
         (0..self.threads.len()).filter(|i| waits(&self.threads[*i])).collect()
     }
 
-    /// Grants by the group of those who got them.
+    /// Grants per group.
     pub fn by_group(&self) -> HashMap<u64, u64> {
         let mut counts = HashMap::new();
         for served in &self.log {
@@ -269,13 +269,14 @@ impl Machine {
             .count() as u64
     }
 
-    /// Counts are true, and no rule was exceeded in any interval: tokens as R12 tells of them, from the log alone.
+    /// Checks that the counts are true and that no rule was exceeded in any interval. Tokens are computed as R12
+    /// defines them, from the log alone.
     pub fn check(&self) {
         for priority in Priority::ALL {
             let waits = |thread: &&Thread| match thread.state {
                 State::Waits(wait, _) => {
                     let entry_head = self.m.entry_head(wait.place);
-                    // One who was stopped for long may have lost its place.
+                    // A thread that was stopped for a long time may have lost its place.
                     entry_head.number == wait.number && entry_head.priority() == priority
                 }
                 _ => false,

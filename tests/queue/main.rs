@@ -1,4 +1,4 @@
-//! Calls that wait: order, fairness, deadlines, wake-ups, futures, and waiting beside a fork.
+//! Waiting calls: order, fairness, deadlines, wake-ups, futures, and forks while calls wait.
 
 mod async_calls;
 mod deadlines;

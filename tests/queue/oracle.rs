@@ -1,5 +1,5 @@
-//! A slow reading of the queue's rules: its own list of all who wait, sorted anew for every question, and exact
-//! fractions.
+//! A slow implementation of the queue's rules: it keeps its own list of waiting calls, sorts it for every question,
+//! and computes with exact fractions.
 
 use super::machine::{MS, SECOND};
 use proptest::prelude::*;
@@ -32,15 +32,15 @@ pub struct Oracle {
     pub ends: HashMap<(u64, u8), u64>,
     pub owed: u128,
     pub arrivals: u64,
-    /// When the pause ends: 0 = none is on, the end of time = nobody knows.
+    /// When the pause ends: 0 means no pause, the end of time means that the end is unknown.
     pub paused: u64,
 }
 
-/// What the oracle says of a call.
+/// The oracle's decision about a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
     pub permit: bool,
-    /// When the rules have room for it and all ahead; nothing = never.
+    /// When the rules have room for it and for all calls ahead; `None` means never.
     pub time: Option<u64>,
     pub ahead: u64,
 }
@@ -70,12 +70,12 @@ impl Oracle {
         (self.policy.rules().iter().map(of).max().unwrap_or(0) as u64).clamp(1 << 10, 1 << 42)
     }
 
-    /// The place in the order: owed first, then priority, tag, arrival.
+    /// The sort key of the order: owed first, then priority, tag, arrival.
     pub fn key(&self, w: &Waiter, owed: Option<u64>) -> (bool, u8, u64, u64) {
         (owed != Some(w.arrival), 2 - w.request.priority as u8, w.tag, w.arrival)
     }
 
-    /// The first call of the background that could go and will look.
+    /// The first background call that could go and whose process will check.
     pub fn first_of_background(&self, m: &LocalMemory, now: u64) -> Option<&Waiter> {
         let full =
             self.policy.concurrency_background().is_some_and(|most| m.core().in_flight_background >= most);
@@ -85,14 +85,14 @@ impl Oracle {
             .min_by_key(|w| self.key(w, None))
     }
 
-    /// The arrival of the background call that is owed its share.
+    /// The arrival number of the background call that is owed its share.
     pub fn owed(&self, m: &LocalMemory, now: u64) -> Option<u64> {
         let share = u128::from(self.policy.queueing().background_share);
         let first = self.first_of_background(m, now)?;
         (share > 0 && self.owed >= u128::from(first.weight) * (WHOLE - share)).then_some(first.arrival)
     }
 
-    /// Everybody who is expected, in order.
+    /// All expected calls, in order.
     pub fn order(&self, m: &LocalMemory, now: u64) -> Vec<Waiter> {
         let owed = self.owed(m, now);
         let mut order: Vec<Waiter> = self.waiters.iter().filter(|w| self.expected(w, now)).copied().collect();
@@ -117,7 +117,7 @@ impl Oracle {
     ) -> Verdict {
         let background = w.request.priority == Priority::Background;
         let core = m.core();
-        // Where calls differ, one that must wait for a rule has no use for a permit yet.
+        // With several units, a call that must wait for a rule does not need a permit yet.
         let users: Vec<&Waiter> = ahead
             .iter()
             .filter(|a| self.policy.units().count() == 1 || self.time(m, a, &[], false, now) == Some(now))
@@ -137,7 +137,7 @@ impl Oracle {
         Verdict { permit: permit && !open_ended, time, ahead: ahead.len() as u64 }
     }
 
-    /// When the rules have room for a call and all ahead of it, from a time on; nothing = never.
+    /// When the rules have room for a call and for all calls ahead of it, from a time on; `None` means never.
     fn time(&self, m: &LocalMemory, w: &Waiter, ahead: &[Waiter], owed: bool, now: u64) -> Option<u64> {
         let background = w.request.priority == Priority::Background;
         let mut time = Some(now);
@@ -151,7 +151,7 @@ impl Oracle {
             let reserve = if background && !owed { i128::from(rule.reserve) } else { 0 };
             let room = (i128::from(rule.burst) - reserve) * period;
             let before: i128 = ahead.iter().map(|a| i128::from(a.request.cost[unit])).sum();
-            // The rule's words are a time in 1/den ns, see rule/bucket.rs; here in 1/limit ns.
+            // The rule's words are a time in 1/den ns, see rule/bucket.rs; here it is in 1/limit ns.
             let [whole, part, ..] = m.rule(i).0;
             let den = i128::from(m.terms(i).den());
             let full_at = i128::from(whole) * limit + i128::from(part) * limit / den;
@@ -214,7 +214,8 @@ impl Oracle {
         }
     }
 
-    /// Who must be woken: the first, if it could go well before it will look. With several units also somebody behind.
+    /// The call to wake: the first, if it could go well before it will check by itself. With several units, also
+    /// one behind it.
     pub fn wake(&mut self, m: &LocalMemory, now: u64) -> Wake {
         let units = self.policy.units().count();
         let order = self.order(m, now);

@@ -1,4 +1,4 @@
-//! A grant that outlives the borrow of its limiter, and keeps it open.
+//! `OwnedGrant`: a grant that outlives the borrow of its limiter, and keeps the limiter open.
 
 use shmlimit::{
     Algorithm, BreakerCommand, Limiter, Nanos, Outcome, OwnedGrant, Policy, PolicyDraft, Request, RuleDraft,
@@ -23,7 +23,7 @@ fn in_flight(limiter: &Limiter) -> u32 {
 }
 
 #[test]
-fn its_permit_is_out_until_it_is_released_or_dropped_anywhere() {
+fn an_owned_grant_holds_its_permit_until_it_is_released_or_dropped_anywhere() {
     let directory = tempfile::tempdir().unwrap();
     let watcher = open(directory.path());
     let (kept, moved) = {
@@ -39,7 +39,7 @@ fn its_permit_is_out_until_it_is_released_or_dropped_anywhere() {
 }
 
 #[test]
-fn r129_cancelling_gives_back_what_the_rule_lent() {
+fn r129_cancelling_gives_back_the_units_of_the_rule() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = open(directory.path());
     take(&limiter).cancel().unwrap();
@@ -50,7 +50,7 @@ fn r129_cancelling_gives_back_what_the_rule_lent() {
 }
 
 #[test]
-fn one_of_a_replaced_segment_gives_nothing_back_to_its_successor() {
+fn an_owned_grant_of_a_replaced_segment_gives_nothing_back_to_its_successor() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = open(directory.path());
     let old = take(&limiter);
@@ -65,7 +65,7 @@ fn one_of_a_replaced_segment_gives_nothing_back_to_its_successor() {
 }
 
 #[test]
-fn what_is_noted_is_heard_by_all_and_leaves_the_permit_out() {
+fn a_noted_outcome_reaches_every_handle_and_keeps_the_permit() {
     let directory = tempfile::tempdir().unwrap();
     let (limiter, other) = (open(directory.path()), open(directory.path()));
     let mut grant = take(&limiter);
@@ -83,7 +83,7 @@ fn what_is_noted_is_heard_by_all_and_leaves_the_permit_out() {
 }
 
 #[test]
-fn r140_what_is_noted_of_a_call_from_before_the_probing_is_no_probe() {
+fn r140_an_outcome_noted_for_a_call_from_before_probing_does_not_count_as_a_probe() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = Limiter::builder("tmdb").directory(directory.path()).open().unwrap();
     let before = take(&limiter);

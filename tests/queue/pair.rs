@@ -1,4 +1,4 @@
-//! The kernel's queue and the oracle's, side by side through the same operations.
+//! Runs the same operations on the kernel's queue and on the oracle's.
 
 use super::machine::{MS, SECOND, rule};
 use super::oracle::{GRACE, Oracle, Verdict, Waiter};
@@ -17,7 +17,7 @@ pub enum Op {
         patience: Option<u64>,
         can_be_woken: bool,
     },
-    /// The one whose appointment is next looks, so much late.
+    /// The call with the earliest wake time checks, this much late.
     Sleep {
         late: u64,
     },
@@ -34,7 +34,7 @@ pub enum Op {
     },
     Step(u64),
     Patch(usize),
-    /// For that long, or until resumed.
+    /// For this long, or until resumed.
     Pause(Option<u64>),
     Resume,
 }
@@ -104,7 +104,7 @@ pub fn policies() -> impl Strategy<Value = Vec<Policy>> {
     })
 }
 
-/// Everything together: the kernel's memory, the oracle, and the tickets that are out.
+/// The kernel's memory, the oracle, and the outstanding tickets.
 pub struct Pair {
     pub m: LocalMemory,
     pub oracle: Oracle,
@@ -122,13 +122,14 @@ impl Pair {
         let (now, time) = (self.now, verdict.time.expect("refused else"));
         prop_assert!(until > now && until <= now + SECOND && until <= w.deadline);
         let latest = (now + SECOND).min(w.deadline);
-        // Nobody looks for nothing during a pause without a known end.
+        // During a pause without a known end, calls check no more often than necessary.
         if self.oracle.paused == u64::MAX {
             let longest = if w.can_be_woken { SECOND } else { 200 * MS };
             prop_assert_eq!(until, (now + longest).min(w.deadline));
         }
         if verdict.permit {
-            // Not before it could go; and not so much later that a lost ring would cost much.
+            // The next check is not before the call could go. It is also not so late that a lost wake-up would cost
+            // much.
             prop_assert!(until >= time.min(latest));
             let slack = if w.can_be_woken { 20 * MS * (verdict.ahead + 1) } else { 0 };
             prop_assert!(until <= time + slack);
@@ -294,7 +295,7 @@ impl Pair {
                 let waited = self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).count();
                 let reclaimed = decide::reclaim(&mut self.m, *slot as usize);
                 prop_assert_eq!(reclaimed.waited, waited);
-                // In the order of places; only the first eight move others up.
+                // In the order of places. Only the first eight removals move others up.
                 let mut dead: Vec<Waiter> =
                     self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).copied().collect();
                 dead.sort_by_key(|w| w.wait.place);
@@ -325,7 +326,7 @@ impl Pair {
         self.oracle.agrees(&self.m, self.now)
     }
 
-    /// Who does not wait passes nobody of its priority or above.
+    /// A call that does not wait passes no waiting call of its priority or above.
     pub fn try_one(&mut self, cost: [u64; 2], priority: Priority) -> Result<(), TestCaseError> {
         let request = self.request(cost, priority);
         let owed = self.oracle.owed(&self.m, self.now);

@@ -1,4 +1,4 @@
-//! The queue against a slow reading of its rules, and against damage (R131, R132, P3).
+//! The queue against a slow implementation of its rules, and against damage (R131, R132, P3).
 
 use crate::machine::{Habit, Machine, SECOND};
 use crate::oracle::Oracle;
@@ -24,9 +24,9 @@ fn words<const N: usize>() -> impl Strategy<Value = [u64; N]> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// R131, R132: order, no overtaking, appointments, who is rung, and that nobody is lost.
+    /// R131, R132: order, no overtaking, wake times, which call is woken, and that no call is lost.
     #[test]
-    fn every_decision_is_the_oracles(policies in policies(), ops in prop::collection::vec(op(), 1..120)) {
+    fn every_decision_agrees_with_the_oracle(policies in policies(), ops in prop::collection::vec(op(), 1..120)) {
         let mut pair = Pair {
             m: LocalMemory::new(&policies[0]),
             oracle: Oracle::new(policies[0]),
@@ -37,7 +37,7 @@ proptest! {
             pair.step(op, &policies)?;
         }
         pair.step(&Op::Resume, &policies)?;
-        // Whoever still waits is served in the end, if calls end and everybody wakes at its appointment.
+        // Every call that still waits is served in the end, if calls end and every call checks at its wake time.
         for _ in 0..4_000 {
             if pair.oracle.waiters.is_empty() {
                 break;
@@ -51,9 +51,9 @@ proptest! {
         prop_assert!(pair.m.waiting().is_empty());
     }
 
-    /// P3: whatever the words are, every call ends, and nobody spins.
+    /// P3: for arbitrary words, every call ends, and no call spins.
     #[test]
-    fn any_words_end_in_bounded_steps(
+    fn arbitrary_words_end_in_bounded_steps(
         policies in policies(),
         entries in prop::collection::vec((0usize..200, words::<12>()), 0..40),
         turns in prop::collection::vec((0usize..1024, words::<2>()), 0..40),
@@ -129,9 +129,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// R131: groups that always wait get the same amount of budget, to within the costs of one call of each.
+    /// R131: groups that always wait get the same amount of budget, to within the cost of one call of each.
     #[test]
-    fn fair_within_one_cost_and_nothing_unused(
+    fn shares_are_fair_within_one_cost_and_no_budget_is_unused(
         parties in prop::collection::vec((1u64..8, 1u64..12), 2..7),
         limit in 50u64..3000,
         lateness in prop_oneof![Just(0u64), 0u64..80_000],

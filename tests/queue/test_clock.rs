@@ -1,4 +1,5 @@
-//! A test clock moves instead of making calls sleep: exact times, no real time, and never a limiter that others share.
+//! A test clock moves instead of making calls sleep. Times are exact, no real time passes, and a limiter is never
+//! shared with other clocks.
 
 use crate::util::Watchdog;
 use shmlimit::policy::{Breaker, BreakerKind};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// More real time than any of these tests needs, and far less than what passes on their clocks.
+/// More real time than any of these tests needs, and far less than the time that passes on their clocks.
 const REAL: Duration = Duration::from_secs(30);
 
 fn per_minute(limit: u64) -> PolicyDraft<'static> {
@@ -23,7 +24,7 @@ fn open(directory: &TempDir, clock: &TestClock, draft: &PolicyDraft<'_>) -> Limi
     Limiter::builder("api").directory(directory.path()).policy(policy).test_clock(clock).open().unwrap()
 }
 
-/// A limiter on a clock of its own.
+/// A limiter with its own clock.
 fn fresh(draft: &PolicyDraft<'_>) -> (TempDir, TestClock, Limiter) {
     let (directory, clock) = (crate::util::directory(), TestClock::new());
     let limiter = open(&directory, &clock, draft);
@@ -59,7 +60,7 @@ fn eleventh_call_of_ten_a_minute_is_refused_and_waits_exactly_a_minute() {
         assert_eq!(clock.elapsed(), Duration::ZERO);
         call(&limiter);
         assert_eq!(clock.elapsed(), MINUTE);
-        // The log has nine of the first ten left, all a minute old.
+        // The log still has nine of the first ten entries, all a minute old.
         (0..9).for_each(|_| call(&limiter));
         assert_eq!(clock.elapsed(), MINUTE);
         call(&limiter);
@@ -84,7 +85,7 @@ fn advance_refills_and_nothing_else_does() {
 }
 
 #[test]
-fn retry_after_closes_the_gate_for_exactly_so_long() {
+fn retry_after_closes_the_gate_for_exactly_its_time() {
     let (_directory, clock, limiter) = fresh(&per_minute(1000));
     in_no_time(|| {
         let grant = limiter.acquire(&Request::new()).unwrap();
@@ -94,7 +95,7 @@ fn retry_after_closes_the_gate_for_exactly_so_long() {
         assert_eq!(refused(limiter.try_acquire(&Request::new())).reason(), Reason::RetryAfter);
         clock.advance(Duration::from_nanos(1));
         let grant = limiter.try_acquire(&Request::new()).unwrap();
-        // As a date, which is read by the test's clock: 2030-01-01 00:01:00, half a minute from now.
+        // A date, which is read by the test's clock: 2030-01-01 00:01:00, half a minute from now.
         let date = [("Retry-After", "Tue, 01 Jan 2030 00:01:00 GMT")];
         grant.record(&Outcome::http(429, &date)).unwrap();
         call(&limiter);
@@ -141,7 +142,7 @@ fn deadline_that_cannot_be_met_is_refused_at_once_and_no_time_passes() {
 }
 
 #[test]
-fn call_that_waits_for_a_permit_in_vain_moves_the_clock_to_its_deadline() {
+fn call_that_gets_no_permit_in_time_moves_the_clock_to_its_deadline() {
     let draft = PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() };
     let (_directory, clock, limiter) = fresh(&draft);
     in_no_time(|| {
@@ -172,7 +173,7 @@ fn call_that_waits_for_a_permit_gets_the_one_that_another_thread_gives_back() {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| limiter.acquire(&Request::new()).unwrap().release().unwrap());
             crate::util::wait_until("the call waits", || !limiter.snapshot().unwrap().queue.is_empty());
-            // Also a call that looks much too late by the clock of the test is not forgotten.
+            // A call that checks much too late by the test's clock is not forgotten either.
             clock.advance(60 * MINUTE);
             held.release().unwrap();
             waits.join().unwrap();
@@ -195,7 +196,7 @@ fn paused_limiter_is_waited_for_until_the_pause_ends_by_itself() {
 fn threads_that_share_a_clock_waste_none_of_the_budget() {
     const THREADS: u32 = 4;
     const CALLS: u32 = 10;
-    // One call at once, then one a second: a second in which no waiting call goes is lost for good.
+    // One call at once, then one per second: a second in which no waiting call goes is lost for good.
     let rule = RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(1)) };
     let (_directory, clock, limiter) = fresh(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     in_no_time(|| {
@@ -229,7 +230,7 @@ fn two_limiters_and_two_threads_share_one_clock() {
 fn calendar_window_ends_at_midnight_of_the_test_clock() {
     let day = RuleDraft::new(Algorithm::FixedWindow, 3, Nanos::from_secs(86_400));
     let draft = PolicyDraft { rules: &[day], ..PolicyDraft::default() };
-    // 2031-03-30 23:59:50, and 2001-09-08 23:59:50, from before any limiter was made.
+    // 2031-03-30 23:59:50 and 2001-09-08 23:59:50. The second date is before any limiter existed.
     for start in [1_932_681_590, 999_993_590] {
         let directory = crate::util::directory();
         let clock = TestClock::starting_at(UNIX_EPOCH + Duration::from_secs(start));
@@ -268,7 +269,7 @@ fn async_calls_move_the_clock_and_need_no_timer() {
 }
 
 #[test]
-fn limiter_that_is_opened_again_goes_on_where_it_was() {
+fn limiter_that_is_opened_again_continues_where_it_was() {
     let (directory, clock, limiter) = fresh(&per_minute(2));
     (0..2).for_each(|_| call(&limiter));
     clock.advance(MINUTE / 2);

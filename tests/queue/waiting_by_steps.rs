@@ -1,4 +1,4 @@
-//! Waiting that others drive: step by step, or until they call it off (R131, R132).
+//! Waiting that the caller controls: step by step, or until a callback cancels it (R131, R132).
 
 use shmlimit::{Limiter, PendingAcquire, Policy, PolicyDraft, Request, Step};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -51,7 +51,7 @@ fn r131_a_step_enters_the_queue_and_a_later_one_is_granted() {
 }
 
 #[test]
-fn dropping_it_leaves_the_queue_at_once() {
+fn dropping_a_pending_acquire_leaves_the_queue_at_once() {
     let one = OnePermit::new();
     let _held = one.limiter.acquire(&Request::new()).unwrap();
     let waiting = asleep(one.limiter.enqueue(&Request::new()).unwrap().step().unwrap());
@@ -61,7 +61,7 @@ fn dropping_it_leaves_the_queue_at_once() {
 }
 
 #[test]
-fn r132_its_timeout_runs_from_where_it_began() {
+fn r132_the_timeout_of_a_pending_acquire_runs_from_its_start() {
     let one = OnePermit::new();
     let _held = one.limiter.acquire(&Request::new()).unwrap();
     let request = Request::new().timeout(Duration::from_millis(30));
@@ -79,13 +79,13 @@ fn r132_its_timeout_runs_from_where_it_began() {
 }
 
 #[test]
-fn it_goes_over_to_the_limiter_that_replaces_its_own() {
+fn a_pending_acquire_moves_to_the_successor_of_its_limiter() {
     let one = OnePermit::new();
     let _held = one.limiter.acquire(&Request::new()).unwrap();
     let waiting = asleep(one.limiter.enqueue(&Request::new()).unwrap().step().unwrap());
     let policy = one.limiter.policy().unwrap();
     let _new = Limiter::builder("one").directory(one.limiter.directory()).policy(policy).replace().unwrap();
-    // Its permit is free: what was held of the old one is gone with it.
+    // The permit is free: the successor does not count what was held of the old limiter.
     let mut step = waiting.step().unwrap();
     while let Step::Sleep(waiting, time) = step {
         std::thread::sleep(time);
@@ -94,7 +94,7 @@ fn it_goes_over_to_the_limiter_that_replaces_its_own() {
 }
 
 #[test]
-fn who_is_called_off_leaves_the_queue_and_takes_nothing() {
+fn a_cancelled_call_leaves_the_queue_and_takes_nothing() {
     let one = OnePermit::new();
     let held = one.limiter.acquire(&Request::new()).unwrap();
     let asked = AtomicU32::new(0);
@@ -107,7 +107,7 @@ fn who_is_called_off_leaves_the_queue_and_takes_nothing() {
 }
 
 #[test]
-fn being_asked_whether_to_stop_is_no_reason_to_look() {
+fn the_cancel_callback_causes_no_extra_checks_of_the_queue() {
     let one = OnePermit::new();
     let limiter = &one.limiter;
     limiter.set("concurrency", "unlimited").unwrap();
@@ -122,7 +122,7 @@ fn being_asked_whether_to_stop_is_no_reason_to_look() {
 }
 
 #[test]
-fn who_is_not_called_off_is_granted_when_its_turn_comes() {
+fn a_call_that_is_not_cancelled_is_granted_in_its_turn() {
     let one = OnePermit::new();
     let held = one.limiter.acquire(&Request::new()).unwrap().into_owned();
     let waits = AtomicBool::new(false);

@@ -1,4 +1,5 @@
-//! Waiting calls in odd circumstances: clocks set back, limiters replaced, the lock out of reach, crowds that die.
+//! Waiting calls in unusual situations: clocks set back, replaced limiters, a busy lock, many processes killed at
+//! once.
 
 use crate::util::children::{self, Running};
 use crate::util::polled_calls::{Queued, poll, queued};
@@ -12,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Long enough to enter the queue, wherever this runs.
+/// Long enough to enter the queue on every platform.
 const MOMENT: Duration = Duration::from_millis(if cfg!(windows) { 50 } else { 1 });
 
-/// As if the limiter was made a second after a boot, and then the machine booted again with a wall clock that had gone
-/// back: its time begins where it was, behind the machine's.
+/// The limiter was made a second after a boot. Then the machine booted again, with a wall clock that had gone back.
+/// The limiter's time continues where it was, behind the machine's time.
 #[test]
-fn r132_r134_a_timeout_ends_also_where_the_limiters_clock_is_behind_the_machines() {
+fn r132_r134_a_timeout_ends_although_the_limiters_clock_is_behind_the_machines() {
     let directory = directory();
     drop(builder(directory.path()).policy(permits(1)).open().unwrap());
     let raw = Raw::map(&segment_path(directory.path()));
@@ -73,7 +74,7 @@ fn r38_a_call_that_waits_is_charged_by_the_units_of_the_limiter_that_serves_it()
 }
 
 #[test]
-fn a_call_that_waits_for_a_unit_that_is_no_longer_counted_is_told() {
+fn a_call_that_waits_for_a_unit_that_was_removed_gets_an_error() {
     let directory = directory();
     let tokens =
         RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600)) };
@@ -90,7 +91,7 @@ fn a_call_that_waits_for_a_unit_that_is_no_longer_counted_is_told() {
     assert!(matches!(*error, Error::UnknownUnit { .. }), "{error}");
 }
 
-/// Holds the lock in the name of another thread of this process, until somebody sleeps for it or `enough` is set.
+/// Holds the lock as another thread of this process, until a thread sleeps on it or `enough` is set.
 fn hold_the_lock_meanwhile(path: &Path, work: impl FnOnce()) {
     const SOMEBODY_SLEEPS: u64 = 1 << 31;
     let raw = Raw::map(path);
@@ -108,14 +109,15 @@ fn hold_the_lock_meanwhile(path: &Path, work: impl FnOnce()) {
             }
             raw.word(layout::LOCK).store(0, Ordering::Release);
         });
-        // A claim that fails must not leave the thread above without an end.
+        // A failed assertion must not leave the thread above running for ever.
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         enough.store(true, Ordering::Relaxed);
         done.unwrap_or_else(|failed| std::panic::resume_unwind(failed));
     });
 }
 
-/// Waits in the queue until its time is over, and what then became of it.
+/// Waits in the queue until the timeout is over, and then runs `work`. Returns how many calls are still in the
+/// queue.
 fn when_time_is_over(work: impl FnOnce(&Path, Queued<'_, '_>, &Cell<bool>)) -> usize {
     let directory = directory();
     let path = segment_path(directory.path());
@@ -133,7 +135,7 @@ fn when_time_is_over(work: impl FnOnce(&Path, Queued<'_, '_>, &Cell<bool>)) -> u
 }
 
 #[test]
-fn r132_who_has_no_time_left_is_told_so_although_the_lock_is_busy() {
+fn r132_a_call_whose_time_is_over_is_refused_although_the_lock_is_busy() {
     let left = when_time_is_over(|path, mut call, awake| {
         awake.set(true);
         hold_the_lock_meanwhile(path, || {
@@ -145,21 +147,21 @@ fn r132_who_has_no_time_left_is_told_so_although_the_lock_is_busy() {
 }
 
 #[test]
-fn r132_who_has_no_time_left_leaves_although_the_lock_is_busy() {
+fn r132_a_dropped_call_whose_time_is_over_leaves_the_queue_although_the_lock_is_busy() {
     let left = when_time_is_over(|path, call, _| hold_the_lock_meanwhile(path, || drop(call)));
     assert_eq!(left, 0);
 }
 
-/// The lock word of the living process that is attached in a file.
+/// The lock word that names the attachment of this process as the holder.
 fn held_by_the_living(raw: &Raw) -> u64 {
     let owned = |slot: &usize| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) & 1 == 1;
     ((0..layout::SLOTS).find(owned).unwrap() as u64 + 1) << 20
 }
 
-/// DESIGN: a deadline that ends while a living process holds the lock is a refusal. An error is left for a holder that
-/// has not gone on for a second.
+/// DESIGN: a deadline that ends while a living process holds the lock is a refusal. It is an error only if the
+/// holder has made no progress for a second.
 #[test]
-fn caller_whose_time_ends_while_a_living_process_holds_the_lock_is_refused_as_busy() {
+fn caller_whose_deadline_ends_while_a_living_process_holds_the_lock_is_refused_as_busy() {
     let directory = directory();
     let path = segment_path(directory.path());
     let bounds = AttachOptions { place: Duration::from_secs(3600), ..AttachOptions::default() };
@@ -172,7 +174,7 @@ fn caller_whose_time_ends_while_a_living_process_holds_the_lock_is_refused_as_bu
         AcquireError::Failed(error) => panic!("{error}"),
     };
     let busy = (Reason::Busy, Some(Duration::from_millis(10)));
-    // Each time another acquisition: its holder goes on.
+    // The lock has another acquisition each time, which counts as progress of the holder.
     let mut epoch = 0;
     let mut hold = || {
         epoch += 1;
@@ -198,7 +200,7 @@ fn caller_whose_time_ends_while_a_living_process_holds_the_lock_is_refused_as_bu
 }
 
 #[test]
-fn holder_that_has_not_gone_on_for_a_second_is_an_error_and_never_the_caller_is_named() {
+fn lock_holder_without_progress_for_a_second_is_an_error_that_never_blames_the_caller() {
     let directory = directory();
     let path = segment_path(directory.path());
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
@@ -210,21 +212,21 @@ fn holder_that_has_not_gone_on_for_a_second_is_an_error_and_never_the_caller_is_
     assert!(matches!(*error, Error::Busy { stopped: true, .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("another thread of this process") && !text.contains("kill"), "{text}");
-    // Known now: who has little time is told as well.
+    // Now it is known that the holder has stopped, so a caller with little time gets the error too.
     let error = limiter.acquire(&Request::new().timeout(MOMENT)).unwrap_err();
     assert!(matches!(error, AcquireError::Failed(_)), "{error}");
     raw.word(layout::LOCK).store(0, Ordering::Relaxed);
 }
 
 #[test]
-fn call_without_a_deadline_goes_on_waiting_while_the_lock_changes_hands() {
+fn call_without_a_deadline_keeps_waiting_while_the_lock_changes_hands() {
     let directory = directory();
     let path = segment_path(directory.path());
     let bounds = AttachOptions { lock: MOMENT, stall: Duration::from_secs(3600), ..AttachOptions::default() };
     let limiter = builder(directory.path()).bounds(bounds).policy(permits(1)).open().unwrap();
     let raw = Raw::map(&path);
     raw.word(layout::LOCK).store(held_by_the_living(&raw), Ordering::Relaxed);
-    // Asked whenever a step was in vain: the third time the lock is let go of.
+    // Called after every step that did not get the lock. The third call releases the lock.
     let asked = Cell::new(0);
     let grant = limiter.acquire_cancellable(&Request::new(), || {
         asked.set(asked.get() + 1);
@@ -238,7 +240,7 @@ fn call_without_a_deadline_goes_on_waiting_while_the_lock_changes_hands() {
 }
 
 #[test]
-fn r132_who_could_not_leave_is_taken_out_when_its_time_is_over() {
+fn r132_a_call_that_could_not_leave_the_queue_is_removed_when_its_time_is_over() {
     let directory = directory();
     let path = segment_path(directory.path());
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
@@ -255,7 +257,7 @@ fn r132_who_could_not_leave_is_taken_out_when_its_time_is_over() {
     assert_eq!(limiter.snapshot().unwrap().queue.len(), 1, "it could not leave");
 
     permit.release().unwrap();
-    // Nobody is refused; whoever finds the short way closed looks why.
+    // No call is refused. A call that finds the fast path closed looks for the reason.
     let nobody_waits = || {
         limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
         raw.word(layout::WAITING).load(Ordering::Relaxed) == 0
@@ -264,14 +266,14 @@ fn r132_who_could_not_leave_is_taken_out_when_its_time_is_over() {
 }
 
 #[test]
-fn r132_who_was_taken_out_because_its_time_is_over_does_not_enter_anew() {
+fn r132_a_call_removed_because_its_time_is_over_does_not_enter_again() {
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
     let permit = limiter.acquire(&Request::new()).unwrap();
     let (request, awake) = (Request::new().timeout(MOMENT), Cell::new(false));
     let mut call = queued(&limiter, &request, &awake);
     assert!(poll(&mut call).is_pending());
-    // As if it was stopped. Who is refused looks for those who are gone.
+    // The call behaves like a stopped one. A refused call looks for waiting calls that are gone.
     let is_taken_out = || {
         assert!(limiter.try_acquire(&Request::new()).is_err());
         limiter.snapshot().unwrap().queue.is_empty()
@@ -286,7 +288,7 @@ fn r132_who_was_taken_out_because_its_time_is_over_does_not_enter_anew() {
 }
 
 #[test]
-fn a_process_goes_over_to_a_successor_once_however_many_of_its_threads_wait() {
+fn a_process_attaches_to_a_successor_once_for_all_its_waiting_threads() {
     const THREADS: usize = 64;
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
@@ -306,8 +308,8 @@ fn a_process_goes_over_to_a_successor_once_however_many_of_its_threads_wait() {
 }
 
 #[test]
-fn r131_a_crowd_that_died_together_is_found_by_the_first_who_asks() {
-    // Starting a program takes its time on Windows.
+fn r131_many_waiters_killed_together_are_reclaimed_by_the_next_call() {
+    // Starting a program is slow on Windows.
     const CROWD: usize = if cfg!(windows) { 12 } else { 80 };
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
@@ -320,7 +322,7 @@ fn r131_a_crowd_that_died_together_is_found_by_the_first_who_asks() {
     let waiting = || raw.word(layout::WAITING).load(Ordering::Relaxed);
     assert!(eventually(|| waiting() == CROWD as u64));
     crowd.iter_mut().for_each(Running::kill);
-    // Most of them have appointments that are not over yet.
+    // Most of their wake times are still in the future.
     assert!(limiter.try_acquire(&Request::new()).is_err());
     assert_eq!(waiting(), 0);
 }
@@ -333,7 +335,7 @@ fn role_that_waits() {
 }
 
 #[test]
-fn r131_a_large_group_keeps_its_order_when_some_of_it_leave() {
+fn r131_a_large_group_keeps_its_order_when_some_of_its_calls_leave() {
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
     let _permit = limiter.acquire(&Request::new()).unwrap();

@@ -1,7 +1,7 @@
-//! How often waiting calls look whether it is their turn, in virtual time: threads that come again and again, wake a
-//! little late as real ones do, and are rung when the kernel says so.
+//! How often waiting calls check whether it is their turn, in virtual time. The threads call again and again, wake
+//! a little late as real threads do, and are woken when the kernel says so.
 //!
-//! What is counted here cannot depend on the machine; `benches/waiting` measures the same with real processes.
+//! These counts do not depend on the machine; `benches/waiting` measures the same with real processes.
 
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::queue::{NewWaiter, QueueOutcome, QueueTicket, Wake, enter, look};
@@ -12,18 +12,18 @@ use std::collections::BinaryHeap;
 const MICROSECOND: u64 = 1000;
 const SECOND: u64 = 1_000_000_000;
 
-/// What happens beside the queue.
+/// The delays outside of the queue.
 #[derive(Clone, Copy)]
 struct World {
-    /// Nanoseconds after its appointment at which a sleeper really wakes, at most.
+    /// Nanoseconds from the wake time of a sleeper to its real wake-up, at most.
     late: u64,
     /// Nanoseconds from a grant to the same thread's next call, at most.
     pause: u64,
-    /// Nanoseconds from a ring to the look of the one that is rung.
+    /// Nanoseconds from a wake-up to the check of the woken thread.
     wake: u64,
 }
 
-/// A usual machine: timers up to 0.1 ms late, calls that take nothing.
+/// A usual machine: timers up to 0.1 ms late, calls without duration.
 const USUAL: World = World { late: 100 * MICROSECOND, pause: 10 * MICROSECOND, wake: 10 * MICROSECOND };
 
 struct Thread {
@@ -59,7 +59,7 @@ impl Dice {
     }
 }
 
-/// Lets groups of so many threads call for `seconds` on `rate` a second, and counts from the second second on.
+/// Runs groups of this many threads each for `seconds` at `rate` per second. The first second is not counted.
 fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> Tally {
     let rule = RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::Gcra, rate, Nanos::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
@@ -133,7 +133,7 @@ fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> 
 
 const EIGHT_UNEQUAL: [usize; 8] = [1, 1, 1, 1, 16, 16, 16, 16];
 
-/// DESIGN's bound: in the steady state one grant costs one timer, and hardly anybody is rung.
+/// DESIGN's bound: in the steady state, one grant costs one timer, and threads are hardly ever woken.
 fn assert_one_look_a_grant(rate: u64, threads: &[usize], world: World) {
     let tally = run(rate, rate / 10, threads, world, 4);
     let (looks, wakes) = (tally.looks_per_grant(), tally.wakes as f64 / tally.total() as f64);
@@ -142,36 +142,36 @@ fn assert_one_look_a_grant(rate: u64, threads: &[usize], world: World) {
 }
 
 #[test]
-fn r131_processes_of_1_and_of_16_threads_have_equal_shares_and_wake_once_a_grant() {
+fn r131_processes_of_1_and_of_16_threads_have_equal_shares_and_wake_once_per_grant() {
     assert_one_look_a_grant(1000, &EIGHT_UNEQUAL, USUAL);
     let tally = run(1000, 100, &EIGHT_UNEQUAL, USUAL, 4);
     assert!(tally.grants.iter().all(|grants| grants.abs_diff(500) <= 1), "{:?}", tally.grants);
 }
 
 #[test]
-fn r131_equal_processes_wake_once_a_grant() {
+fn r131_equal_processes_wake_once_per_grant() {
     assert_one_look_a_grant(1000, &[1; 8], USUAL);
     assert_one_look_a_grant(1000, &[16], USUAL);
     assert_one_look_a_grant(1000, &[1; 200], USUAL);
 }
 
 #[test]
-fn r131_one_thread_beside_a_hundred_has_half_and_wakes_once_a_grant() {
+fn r131_one_thread_competing_with_a_hundred_gets_half_and_wakes_once_per_grant() {
     assert_one_look_a_grant(1000, &[100, 1], USUAL);
     let tally = run(1000, 100, &[100, 1], USUAL, 4);
     assert!(tally.grants.iter().all(|grants| grants.abs_diff(2000) <= 1), "{:?}", tally.grants);
 }
 
 #[test]
-fn r131_calls_that_take_a_while_hardly_cost_more_looks() {
+fn r131_calls_that_take_time_hardly_cost_more_checks() {
     let busy = World { pause: 1000 * MICROSECOND, ..USUAL };
     assert_one_look_a_grant(1000, &EIGHT_UNEQUAL, busy);
     assert_one_look_a_grant(1000, &[1; 8], busy);
 }
 
 #[test]
-fn who_waits_longer_than_the_longest_sleep_looks_once_more_for_each() {
-    // A call of the large groups waits 1.28 s, which is one sleep of a second and one of the rest.
+fn a_call_that_waits_longer_than_the_longest_sleep_checks_once_more_per_sleep() {
+    // A call of the large groups waits 1.28 s: one sleep of a second, and one for the rest.
     let tally = run(100, 10, &EIGHT_UNEQUAL, USUAL, 10);
     assert!(tally.looks_per_grant() <= 1.6, "{} looks a grant", tally.looks_per_grant());
     assert!(tally.wakes * 10 <= tally.total(), "{} rings", tally.wakes);

@@ -1,6 +1,7 @@
-//! Children: this test program again in a role.
+//! Child processes: this test program, started again in a role.
 //!
-//! A role is an ordinary test that does nothing unless it was started as a child; its words travel on stdout.
+//! A role is an ordinary test that does nothing unless it was started as a child. It sends its messages through
+//! stdout.
 
 use super::respawn::again;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,28 +11,29 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 pub(super) const ROLE: &str = "SHMLIMIT_TEST_ROLE";
 const SAYS: &str = "CHILD SAYS ";
 
-/// In a process started as this role, a test of any module: its directory. In an ordinary test run: nothing.
+/// The directory of the role, if this process was started as this role, a test of any module. `None` in an ordinary
+/// test run.
 pub fn role(name: &str) -> Option<PathBuf> {
     let wanted = std::env::var(ROLE).ok()?;
     let (role, directory) = wanted.split_once('=')?;
     role.rsplit("::").next().is_some_and(|role| role == name).then(|| directory.into())
 }
 
-/// A child's word to its parent.
+/// Sends a message from a child to its parent.
 pub fn send(text: &str) {
     let mut out = std::io::stdout();
-    // The test harness has begun a line of its own.
+    // The test harness may have begun a line.
     write!(out, "\n{SAYS}{text}\n").unwrap();
     out.flush().unwrap();
 }
 
-/// Waits until the parent says something or goes; whether it said something.
+/// Waits until the parent sends a message or exits; true if it sent one.
 pub fn wait_for_go_on() -> bool {
     matches!(std::io::stdin().read(&mut [0]), Ok(1))
 }
 
-/// This test program, as the role `test` (its path, which begins with [`module_path!`]) working in `directory`, behind
-/// `wrapper` (such as `unshare`).
+/// A command that runs this test program as the role `test` in `directory`. `test` is a path that begins with
+/// [`module_path!`]. `wrapper` is a command such as `unshare` that runs it.
 pub fn command(wrapper: &[&str], test: &str, directory: &Path) -> Command {
     let mut command = again(wrapper, test);
     command.env(ROLE, format!("{test}={}", directory.display()));
@@ -52,7 +54,7 @@ impl Running {
         Running { child, output }
     }
 
-    /// Waits for its next word.
+    /// Waits for its next message.
     pub fn receive(&mut self) -> String {
         let mut line = String::new();
         while self.output.read_line(&mut line).unwrap() > 0 {
@@ -69,14 +71,14 @@ impl Running {
         self.child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
     }
 
-    /// Waits for a good end.
+    /// Closes its input and asserts that it ends successfully.
     pub fn finish(mut self) {
         drop(self.child.stdin.take());
         std::io::copy(&mut self.output, &mut std::io::sink()).unwrap();
         assert!(self.child.wait().unwrap().success());
     }
 
-    /// Whether it has not ended.
+    /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -86,7 +88,7 @@ impl Running {
         self.child.id()
     }
 
-    /// SIGKILL to the started process, or what Windows has in its place.
+    /// Kills the started process: SIGKILL, or the equivalent on Windows.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

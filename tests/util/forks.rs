@@ -1,4 +1,4 @@
-//! Forked children, and children of another user: what only a Unix has.
+//! Forked children, and children of another user (Unix only).
 
 use super::children::ROLE;
 use super::respawn::program;
@@ -10,30 +10,30 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Seconds after which a forked child is ended by the system.
+/// Seconds after which the system ends a forked child.
 const LONGEST_LIFE: u32 = 90;
-/// Nobody, on every Unix.
+/// The user id `nobody`, the same on every Unix.
 pub const UNPRIVILEGED: u32 = 65534;
 
-/// Whether this process may do everything.
+/// Whether this process is root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Forks; the child runs `body`, its answer is the exit code, 101 for a panic. Nothing of the parent's is run there:
-/// no destructors, no harness.
+/// Forks. The child runs `body` and exits with its result, or with 101 after a panic. It runs nothing of the
+/// parent's: no destructors, no harness.
 pub fn forked(body: impl FnOnce() -> i32) -> Pid {
-    // SAFETY: the child runs `body` and `_exit`. The harness's other threads are not in it, so `body` keeps off
-    // locks of theirs (stdout); glibc keeps malloc usable after fork.
+    // SAFETY: the child runs `body` and `_exit`. The harness's other threads do not exist in the child, so `body`
+    // must not use their locks (stdout); glibc keeps malloc usable after fork.
     match unsafe { fork() }.unwrap() {
         ForkResult::Parent { child } => child,
         ForkResult::Child => end_with(body),
     }
 }
 
-/// As [`forked`], behind libc's back (no atfork handlers), as some runtimes do.
+/// Like [`forked`], but bypasses libc (no atfork handlers), as some runtimes do.
 pub fn cloned(body: impl FnOnce() -> i32) -> Pid {
-    // SAFETY: no new stack and no shared memory: a plain fork; the child runs `body` and `_exit`.
+    // SAFETY: no new stack and no shared memory, so this is a plain fork; the child runs `body` and `_exit`.
     match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
         0 => end_with(body),
         child if child > 0 => Pid::from_raw(child as i32),
@@ -49,7 +49,7 @@ fn end_with(body: impl FnOnce() -> i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Waits for a child: its exit code, or 128 and the signal that ended it.
+/// Waits for a child: its exit code, or 128 plus the signal that ended it.
 pub fn exit_code(child: Pid) -> i32 {
     match waitpid(child, None).unwrap() {
         WaitStatus::Exited(_, code) => code,
@@ -58,20 +58,20 @@ pub fn exit_code(child: Pid) -> i32 {
     }
 }
 
-/// SIGKILL, and waits until it is gone.
+/// Sends SIGKILL, and waits until the process has ended.
 pub fn kill_now(child: Pid) {
     kill(child, Signal::SIGKILL).unwrap();
     assert_eq!(exit_code(child), 128 + Signal::SIGKILL as i32);
 }
 
-/// Two processes' channel: bytes through a pipe that outlives a fork.
+/// A channel between two processes: bytes through a pipe that survives a fork.
 pub struct Pipe {
     read: std::os::fd::OwnedFd,
     write: std::os::fd::OwnedFd,
 }
 
 impl Pipe {
-    /// A new one.
+    /// A new pipe.
     pub fn new() -> Pipe {
         let (read, write) = nix::unistd::pipe().unwrap();
         Pipe { read, write }
@@ -90,9 +90,10 @@ impl Pipe {
     }
 }
 
-/// This test program, as the role `test` (its path) working in `directory`, as an unprivileged user. Only root may; the
-/// program itself must be in reach of that user. Use it in a test that runs in its own process: a child that another test
-/// starts during the copy keeps the copy open for writing, and then it cannot be started.
+/// A command that runs this test program as the role `test` (its path) in `directory`, as an unprivileged user.
+/// Only root may do this, and `reachable` must be accessible to that user. Use it in a test that runs in its own
+/// process: a child that another test starts during the copy keeps the copy open for writing, and then the copy
+/// cannot be executed.
 pub fn unprivileged(test: &str, directory: &Path, reachable: &Path) -> Command {
     let copy = reachable.join("test-program");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();

@@ -1,4 +1,4 @@
-//! What the test programs share: directories, policies, a second way into a segment, child processes, an HTTP server.
+//! Shared by the test programs: directories, policies, raw access to a segment, child processes, an HTTP server.
 
 #![allow(dead_code, unused_imports, unused_macros, reason = "each test program uses its part")]
 
@@ -33,7 +33,7 @@ pub fn directory() -> TempDir {
     if memory.is_dir() { TempDir::new_in(memory).unwrap() } else { TempDir::new().unwrap() }
 }
 
-/// `burst` calls at once and then one an hour: within a test nothing comes back by itself, so grants can be counted.
+/// `burst` calls at once and then one per hour: nothing refills within a test, so grants can be counted.
 pub fn counted(burst: u64, concurrency: Option<u64>) -> Policy {
     let hour = Nanos::from_secs(3600);
     let rule = RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, 1, hour) };
@@ -45,7 +45,8 @@ pub fn permits(count: u64) -> Policy {
     Policy::new(&PolicyDraft { concurrency: Some(count), ..PolicyDraft::default() }).unwrap()
 }
 
-/// AttachOptions that a test can wait for: the place is looked at each time, the dead at each want.
+/// Bounds that are short enough for tests. The place of the file is checked at each call, and dead processes are
+/// reclaimed whenever a call is refused.
 pub fn quick() -> AttachOptions {
     AttachOptions {
         lock: Duration::from_millis(200),
@@ -66,8 +67,8 @@ pub fn segment_path(directory: &Path) -> std::path::PathBuf {
     directory.join(format!("{NAME}.shm"))
 }
 
-/// Takes a segment's name away while it is in use. On Windows a mapped file cannot be deleted; it is renamed, as the
-/// library does it.
+/// Removes a segment's name while it is in use. On Windows a mapped file cannot be deleted, so it is renamed, as
+/// the library does.
 pub fn take_away(segment: &Path) {
     if cfg!(windows) {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
@@ -79,7 +80,7 @@ pub fn take_away(segment: &Path) {
     }
 }
 
-/// Asks once; whether it was granted. The permit is kept.
+/// Asks once; true if it was granted. The permit is kept.
 pub fn take(limiter: &Limiter) -> bool {
     match limiter.try_acquire(&Request::new()) {
         Ok(grant) => {
@@ -96,7 +97,7 @@ pub fn drain(limiter: &Limiter) -> usize {
     (0..1_000_000).take_while(|_| take(limiter)).count()
 }
 
-/// Whether `claim` comes true within a time that no working system needs.
+/// Whether `claim` becomes true within 30 s, which is longer than any working system needs.
 pub fn eventually(mut claim: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(30);
     while Instant::now() < deadline {
@@ -108,7 +109,7 @@ pub fn eventually(mut claim: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Waits until something holds; a test that waits in vain fails with `what`.
+/// Waits until `holds` returns true. If it does not, the test fails with `what`.
 pub fn wait_until(what: &str, holds: impl FnMut() -> bool) {
     assert!(eventually(holds), "waited in vain: {what}");
 }
@@ -138,11 +139,11 @@ impl Watchdog {
     }
 }
 
-/// A small generator, so that a printed seed repeats a run exactly (splitmix64).
+/// A small generator. A printed seed repeats a run exactly (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
-    /// A new one; prints its seed, which `SHMLIMIT_SEED` sets.
+    /// A new generator. It prints its seed, which `SHMLIMIT_SEED` sets.
     pub fn seeded(what: &str) -> Random {
         let given = std::env::var("SHMLIMIT_SEED").ok().and_then(|seed| seed.parse().ok());
         let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_nanos() as u64);
@@ -164,7 +165,7 @@ impl Random {
         self.next() % end
     }
 
-    /// The same for an index.
+    /// An index below `end`.
     pub fn index(&mut self, end: usize) -> usize {
         self.below(end as u64) as usize
     }

@@ -1,4 +1,4 @@
-//! Mounts of a test's own.
+//! Private mounts for a test.
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub const NONE: Option<&str> = None;
 
-/// Runs `work` in a thread with mounts of its own, which end with it. It gets an empty directory in memory.
+/// Runs `work` in a thread with private mounts, which end with it. `work` gets an empty directory in memory.
 pub fn with_own_mounts(work: impl FnOnce(&Path) -> nix::Result<()> + Send) {
     let place = tempfile::tempdir().unwrap();
     let tried = std::thread::scope(|scope| {

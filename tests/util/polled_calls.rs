@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 /// A call in the queue without a thread that sleeps for it.
 pub type Queued<'l, 'r> = Pin<Box<dyn Future<Output = Result<Grant<'l>, AcquireError>> + 'r>>;
 
-/// A call that enters the queue when it is polled first, and looks whenever it is polled after `awake` was set.
+/// A call that enters the queue at its first poll. It checks its turn at every poll after `awake` was set.
 pub fn queued<'l: 'r, 'r>(
     limiter: &'l Limiter,
     request: &'r Request<'r>,

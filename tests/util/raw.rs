@@ -1,4 +1,4 @@
-//! A second way into a segment, past the library: what a hostile or broken process could do.
+//! Direct access to a segment, bypassing the library, as a hostile or broken process might have it.
 
 use memmap2::{MmapOptions, MmapRaw};
 use shmlimit_segment::layout;
@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// A mapping of its own of a segment file.
+/// A separate mapping of a segment file.
 pub struct Raw {
     map: MmapRaw,
 }
@@ -19,7 +19,7 @@ impl Raw {
         Raw { map: MmapOptions::new().map_raw(&file).unwrap() }
     }
 
-    /// How many words it has: more than [`layout::WORDS`] if it has logs.
+    /// The number of words: more than [`layout::WORDS`] if the segment has logs.
     pub fn words(&self) -> usize {
         self.map.len() / 8
     }
@@ -43,15 +43,15 @@ impl Raw {
         (0..self.words()).map(|i| self.word(i).load(Ordering::Relaxed)).collect()
     }
 
-    /// Puts these words of an image back. Only where nobody else uses the segment meanwhile.
+    /// Writes these words of an image back. No other process may use the segment meanwhile.
     pub fn restore(&self, image: &[u64], words: std::ops::Range<usize>) {
         self.restore_from(words.start, &image[words]);
     }
 
-    /// Writes words from `first` on. Only where nobody else uses the segment meanwhile.
+    /// Writes words from `first` on. No other process may use the segment meanwhile.
     pub fn restore_from(&self, first: usize, words: &[u64]) {
         assert!(first + words.len() <= self.words());
-        // SAFETY: within the page-aligned mapping; the caller is alone, so a plain copy races with nobody.
+        // SAFETY: within the page-aligned mapping; the caller has exclusive use, so a plain copy does not race.
         unsafe {
             let to = self.map.as_mut_ptr().cast::<u64>().add(first);
             std::ptr::copy_nonoverlapping(words.as_ptr(), to, words.len());
@@ -59,7 +59,7 @@ impl Raw {
     }
 }
 
-/// A word of a segment file, by plain file I/O.
+/// Reads a word of a segment file, by plain file I/O.
 pub fn read_word(path: &Path, index: usize) -> u64 {
     let mut file = File::open(path).unwrap();
     file.seek(SeekFrom::Start(index as u64 * 8)).unwrap();
@@ -75,14 +75,14 @@ pub fn write_word(path: &Path, index: usize, value: u64) {
     file.write_all(&value.to_ne_bytes()).unwrap();
 }
 
-/// A header whose checksum fits what it says.
+/// Changes a word of the header, and updates the header's checksum.
 pub fn rewrite_header(path: &Path, word: usize, value: u64) {
     write_word(path, word, value);
     let checksum = layout::checksum((0..layout::header::CHECKSUM).map(|i| read_word(path, i)));
     write_word(path, layout::header::CHECKSUM, checksum);
 }
 
-/// The lock word that says `slot` holds the lock.
+/// The lock word that names `slot` as the holder.
 pub fn lock_word_of(slot: usize) -> u32 {
     (slot as u32 + 1) << 20
 }

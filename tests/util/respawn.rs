@@ -4,22 +4,23 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// In a process that runs one test alone: the name of that test.
+/// Set in a process that runs one test alone: the name of that test.
 const OWN_PROCESS: &str = "SHMLIMIT_TEST_OWN_PROCESS";
 
-/// The name of a test for the harness. `path` begins with the name of the crate, as [`module_path!`] does; the harness
-/// leaves that out.
+/// The harness's name of a test. `path` begins with the name of the crate, as [`module_path!`] does; the harness
+/// omits that.
 pub fn name_of(path: &str) -> &str {
     path.split_once("::").map_or(path, |(_, name)| name)
 }
 
-/// This program, for the one test with this path, behind `wrapper` (such as `unshare`).
+/// A command that runs this program for the one test with this path. `wrapper` is a command such as `unshare` that
+/// runs it.
 pub fn again(wrapper: &[&str], test: &str) -> Command {
     program(wrapper, &std::env::current_exe().unwrap(), test)
 }
 
-/// Any test program, for one test. Where the system cannot run it by itself, `SHMLIMIT_TEST_RUNNER` says what can (an
-/// emulator, see scripts/platforms/arm64).
+/// A command that runs any test program for one test. If the system cannot run it directly, `SHMLIMIT_TEST_RUNNER`
+/// names a program that can (an emulator, see scripts/platforms/arm64).
 pub fn program(wrapper: &[&str], path: &Path, test: &str) -> Command {
     let runner = std::env::var("SHMLIMIT_TEST_RUNNER").unwrap_or_default();
     let before = wrapper.iter().copied().chain(runner.split_whitespace()).map(OsString::from);
@@ -29,8 +30,8 @@ pub fn program(wrapper: &[&str], path: &Path, test: &str) -> Command {
     command
 }
 
-/// Runs the rest of a test in a process of its own. For tests that fork, that count what the whole process has open, or
-/// that notice what other tests of the program have open. Use it as the first statement of the test.
+/// Runs the rest of a test in its own process. For tests that fork, that count the handles of the whole process, or
+/// that are disturbed by the handles of other tests. Use it as the first statement of the test.
 macro_rules! in_own_process {
     () => {
         fn here() {}
@@ -41,7 +42,8 @@ macro_rules! in_own_process {
 }
 pub(crate) use in_own_process;
 
-/// False in the process that is to run the test. Elsewhere runs it there first, and asserts that it passed.
+/// Returns false in the process that runs the test. In the first process, it runs the test there and asserts that
+/// it passed.
 pub fn ran_in_own_process(inside_the_test: &str) -> bool {
     let (test, _) = inside_the_test.rsplit_once("::").unwrap();
     if std::env::var_os(OWN_PROCESS).is_some_and(|alone| alone == *test) {

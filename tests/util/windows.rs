@@ -1,4 +1,4 @@
-//! What tests need of Windows: access control lists, files that somebody has to himself, and of Wine: small disks.
+//! Windows helpers for tests: access control lists and exclusively opened files; and small disks, under Wine.
 
 use std::fs::{File, OpenOptions};
 use std::os::windows::ffi::OsStrExt;
@@ -17,12 +17,13 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::IO::OVERLAPPED;
 
-/// Gives a file or directory a list of its own, in the system's language for them (SDDL).
+/// Gives a file or directory this access control list, in the security descriptor definition language (SDDL).
 pub fn set_access(path: &Path, list: &str) {
     let list: Vec<u16> = list.encode_utf16().chain([0]).collect();
     let path: Vec<u16> = path.as_os_str().encode_wide().chain([0]).collect();
     let mut descriptor = std::ptr::null_mut();
-    // SAFETY: both texts end with a zero and are alive for the calls; the descriptor is freed once, as it was allocated.
+    // SAFETY: both texts end with a zero and are alive for the calls; the descriptor is freed once, as it was
+    // allocated.
     unsafe {
         let read = ConvertStringSecurityDescriptorToSecurityDescriptorW(
             list.as_ptr(),
@@ -45,12 +46,12 @@ pub fn lock_first_byte(file: &File) {
     assert_ne!(locked, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Opens a file as a scanner does that lets nobody else in.
+/// Opens a file exclusively, as some virus scanners do.
 pub fn open_alone(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).share_mode(0).open(path)
 }
 
-/// A disk in memory, mounted by the system below Wine, if that lets us.
+/// A disk in memory, mounted by the host system of Wine, if that is possible.
 pub struct SmallDisk {
     directory: TempDir,
     path: PathBuf,
@@ -68,8 +69,8 @@ impl SmallDisk {
         &self.path
     }
 
-    /// Whether a command of the system below succeeded, in the directory where the disk is mounted. Wine starts such
-    /// programs and does not say how they end, so they write it down.
+    /// Whether a command of the host system succeeded, in the directory where the disk is mounted. Wine starts such
+    /// programs but does not report how they end, so the command writes its exit code to a file.
     fn have_done(&self, command: &str) -> bool {
         let said = self.directory.path().join("said");
         let _ = std::fs::remove_file(&said);

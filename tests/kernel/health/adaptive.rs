@@ -1,4 +1,4 @@
-//! The pace that headers teach (R82 to R93).
+//! The pace that the kernel learns from response headers (R82 to R93).
 
 use super::*;
 use shmlimit_kernel::pace::{self, Observation};
@@ -17,7 +17,7 @@ fn fixed() -> Rig {
     rig(&[window("w", MINUTE, WindowKind::Fixed)])
 }
 
-/// Headers: so much is left of that window.
+/// Records headers that say that `remaining` calls are left in this window. Returns the pace interval.
 fn left(rig: &mut Rig, name: &str, remaining: u64) -> u64 {
     let said = Observation { remaining: Some(remaining), ..Observation::default() };
     decide::observe(&mut rig.m, |asked| (asked == name).then_some(said), Time(rig.now));
@@ -25,7 +25,7 @@ fn left(rig: &mut Rig, name: &str, remaining: u64) -> u64 {
 }
 
 #[test]
-fn r82_numbers_are_judged_at_construction() {
+fn r82_invalid_numbers_are_refused_at_construction() {
     let good = AdaptiveDraft::default();
     let zero = [window("w", 0, WindowKind::Fixed)];
     let empty = [PaceWindowDraft { limit: 0, ..window("w", 1, WindowKind::Fixed) }];
@@ -77,7 +77,7 @@ fn r86_short_windows_wait_for_the_reset_or_half_of_it() {
 }
 
 #[test]
-fn r87_who_is_slow_enough_is_not_slowed() {
+fn r87_calls_that_are_slow_enough_are_not_slowed() {
     for (calls, interval) in [(10, 100_000_000), (11, 0)] {
         let mut rig =
             self::rig(&[PaceWindowDraft { limit: 1000, ..window("w", MINUTE, WindowKind::Sliding) }]);
@@ -85,7 +85,7 @@ fn r87_who_is_slow_enough_is_not_slowed() {
             rig.acquire().expect("free");
             rig.now += SECOND / 10;
         }
-        // 60 s / 0.1 s = 600 calls to be expected.
+        // 60 s / 0.1 s = 600 expected calls.
         assert_eq!(left(&mut rig, "w", 599), 0, "below the threshold");
         assert_eq!(left(&mut rig, "w", 500), 120_000_000);
         let mut rig =
@@ -137,7 +137,7 @@ fn r90_the_interval_is_a_gap_between_admissions() {
 }
 
 #[test]
-fn r91_r93_what_is_over_counts_as_unused() {
+fn r91_r93_an_expired_window_counts_as_unused() {
     for kind in [WindowKind::Fixed, WindowKind::Sliding] {
         let mut rig = rig(&[window("w", MINUTE, kind)]);
         left(&mut rig, "w", 10);

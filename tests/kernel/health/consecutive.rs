@@ -1,4 +1,4 @@
-//! Closed, open, half open (R78 to R81).
+//! The breaker that counts consecutive failures: closed, open, half open (R78 to R81).
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn r79_two_successes_close_and_one_failure_reopens_for_the_whole_time() {
 }
 
 #[test]
-fn r80_one_minute_after_opening_four_are_left() {
+fn r80_one_minute_after_opening_four_minutes_are_left() {
     let mut rig = open();
     rig.now = MINUTE;
     assert_eq!(rig.refused(), (Reason::Open, Some(240_000 * 1_000_000)));

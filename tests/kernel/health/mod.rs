@@ -1,4 +1,4 @@
-//! A limiter in private memory with a clock that is moved by hand, and names for what is done to it.
+//! A limiter in private memory whose clock the test moves, and helpers for its operations.
 
 #![allow(dead_code)]
 
@@ -29,7 +29,7 @@ pub struct Rig {
     known: u64,
 }
 
-/// A state change: when, to what, why.
+/// A state change: time, new state, cause.
 pub type Change = (u64, BreakerState, TransitionCause);
 
 impl Rig {
@@ -38,7 +38,7 @@ impl Rig {
         Rig { m: LocalMemory::new(&policy), policy, now: 0, known: 0 }
     }
 
-    /// TMDB's numbers: 35 a second, 4 at a time, the five states (R50).
+    /// TMDB's numbers: 35 per second, 4 in flight, the breaker with five states (R50).
     pub fn tmdb(change: impl FnOnce(&mut Breaker)) -> Rig {
         let mut breaker = Breaker::of(BreakerKind::Fsm);
         change(&mut breaker);
@@ -73,7 +73,7 @@ impl Rig {
         decide::record(&mut self.m, 0, ticket, report, Time(self.now))
     }
 
-    /// An outcome without a grant.
+    /// Records an outcome without a grant.
     pub fn record(&mut self, class: OutcomeClass) -> Verdict {
         self.report(None, &Report::new(class))
     }
@@ -82,7 +82,7 @@ impl Rig {
         (0..times).map(|_| self.record(class)).last().expect("at least one")
     }
 
-    /// An outcome with a Retry-After.
+    /// Records an outcome with a Retry-After.
     pub fn retry_after(&mut self, class: OutcomeClass, wait: u64) -> Verdict {
         self.report(None, &Report { retry_after: Some(Nanos(wait)), ..Report::new(class) })
     }
@@ -91,7 +91,7 @@ impl Rig {
         assert!(decide::force(&mut self.m, what, Time(self.now)));
     }
 
-    /// Moves the clock to `now`, and lets timers act.
+    /// Moves the clock to `now`, and runs the timers.
     pub fn at(&mut self, now: u64) -> &mut Rig {
         self.now = now;
         decide::tick(&mut self.m, Time(now));
@@ -110,7 +110,7 @@ impl Rig {
         self.health().state()
     }
 
-    /// In thousandths of a unit a second.
+    /// In thousandths of a unit per second.
     pub fn rate(&self) -> u64 {
         breaker::rate(&self.m).0 / 1_000_000
     }
@@ -127,7 +127,7 @@ impl Rig {
         decide::remaining(&self.m, Priority::User, [true; MAX_UNITS], Time(self.now))
     }
 
-    /// What changed since that was last asked.
+    /// The state changes since the last call of this function.
     pub fn new_transitions(&mut self) -> Vec<Change> {
         let recent = RecentEvents::since(&self.m, LogBaseline { transitions: self.known, paused: false });
         self.known = self.health().transitions;
@@ -141,7 +141,7 @@ impl Rig {
     }
 }
 
-/// So many a second, so many at once.
+/// A token bucket with this rate per second and this burst.
 pub fn bucket(rate: u64, burst: u64) -> RuleDraft<'static> {
     RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, rate, Nanos(SECOND)) }
 }

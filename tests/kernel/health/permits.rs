@@ -1,9 +1,10 @@
-//! General rules and permits, with breaker and gate in the way (R1 to R8, R40, R41, R106 to R108, R128 to R130, R133).
+//! General rules and permits while the breaker or the gate blocks calls (R1 to R8, R40, R41, R106 to R108, R128 to
+//! R130, R133).
 
 use super::*;
 
 #[test]
-fn r4_each_layer_is_named_in_turn_and_passes_at_its_time() {
+fn r4_refusals_name_each_layer_in_turn_and_it_passes_at_its_time() {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     breaker.probe_rate = policy::PerSecond::whole(1);
     let mut rig = Rig::new(&PolicyDraft { rules: &[bucket(1, 1)], breaker, ..PolicyDraft::default() });
@@ -22,7 +23,7 @@ fn r4_each_layer_is_named_in_turn_and_passes_at_its_time() {
 }
 
 #[test]
-fn r5_a_refusal_takes_nothing_and_puts_nothing_off() {
+fn r5_a_refusal_takes_nothing_and_delays_nothing() {
     let mut rig = Rig::tmdb(|_| {});
     rig.request(35, Priority::User).expect("full");
     let before = rig.m.clone();
@@ -72,7 +73,7 @@ fn r8_an_idle_hour_does_not_fill_a_bucket_of_one_a_day() {
 }
 
 #[test]
-fn r40_a_refusal_says_the_wait_after_which_the_call_goes() {
+fn r40_a_refusal_states_the_wait_after_which_the_call_passes() {
     let mut rig = Rig::tmdb(|_| {});
     rig.request(35, Priority::User).map(|call| decide::release(&mut rig.m, 0, &call)).expect("full");
     for _ in 0..100 {
@@ -129,7 +130,7 @@ fn r128_r129_an_outcome_settles_what_the_call_really_cost() {
 }
 
 #[test]
-fn r129_a_cancelled_probe_is_no_outcome_and_frees_the_slot() {
+fn r129_a_cancelled_probe_records_no_outcome_and_frees_the_permit() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::HalfOpen);
     let probe = rig.acquire().expect("a probe");
@@ -166,7 +167,7 @@ fn r133_a_probe_that_never_reports_is_written_off() {
 }
 
 #[test]
-fn r145_the_bound_of_the_background_holds_in_every_state() {
+fn r145_the_background_permit_limit_holds_in_every_state() {
     let breaker = Breaker::of(BreakerKind::Fsm);
     let draft = PolicyDraft {
         concurrency: Some(4),

@@ -1,9 +1,9 @@
-//! What the oracle found, each as it was first seen.
+//! Bugs that the oracle found, each with the operations that first showed it.
 
 use super::*;
 
 #[test]
-fn r44_an_ignored_outcome_is_told_the_window_as_it_is_now() {
+fn r44_an_ignored_outcome_reports_the_current_window() {
     let mut rig = Rig::tmdb(|_| {});
     rig.records(OutcomeClass::Server, 3);
     rig.now = 30 * SECOND;
@@ -12,7 +12,7 @@ fn r44_an_ignored_outcome_is_told_the_window_as_it_is_now() {
 }
 
 #[test]
-fn r3_a_clock_that_goes_back_does_not_go_behind_a_timer_or_an_operator() {
+fn r3_a_clock_that_goes_back_stays_after_the_last_timer_and_operator_command() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::Sleep);
     rig.at(10 * SECOND);
@@ -27,7 +27,7 @@ fn r3_a_clock_that_goes_back_does_not_go_behind_a_timer_or_an_operator() {
 }
 
 #[test]
-fn r65_what_an_operator_does_during_an_attempt_is_no_attempt() {
+fn r65_an_operator_command_ends_an_automatic_recovery_attempt() {
     let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Nanos::from_secs(900));
     rig.force(BreakerCommand::CacheOnly);
     rig.at(900 * SECOND);
@@ -38,7 +38,7 @@ fn r65_what_an_operator_does_during_an_attempt_is_no_attempt() {
 }
 
 #[test]
-fn r79_a_consecutive_breaker_tests_one_at_a_time_whatever_the_five_states_would_do() {
+fn r79_a_consecutive_breaker_ignores_probe_concurrency_and_sends_one_probe_at_a_time() {
     let mut breaker = Breaker::of(BreakerKind::Consecutive);
     breaker.probe_concurrency = 3;
     let mut rig = Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() });
@@ -49,7 +49,7 @@ fn r79_a_consecutive_breaker_tests_one_at_a_time_whatever_the_five_states_would_
 }
 
 #[test]
-fn r133_a_lost_probe_of_the_background_does_not_wedge_the_background() {
+fn r133_a_lost_background_probe_does_not_block_background_calls() {
     let breaker = Breaker::of(BreakerKind::Fsm);
     let draft = PolicyDraft { concurrency_background: Some(1), breaker, ..PolicyDraft::default() };
     let mut rig = Rig::new(&draft);
@@ -65,7 +65,7 @@ fn r133_a_lost_probe_of_the_background_does_not_wedge_the_background() {
 }
 
 #[test]
-fn r74_a_factor_next_to_one_and_a_huge_attempt_are_computed_at_once() {
+fn r74_a_factor_near_one_and_a_huge_attempt_are_computed_quickly() {
     let mut backoff = policy::Backoff::default();
     (backoff.factor, backoff.cap) = (1_000_001, Nanos(u64::MAX >> 3));
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });
@@ -75,9 +75,10 @@ fn r74_a_factor_next_to_one_and_a_huge_attempt_are_computed_at_once() {
     assert!(started.elapsed().as_secs() < 5, "four thousand million steps would take a minute");
 }
 
-/// A recovery that went over the full rate and back to that of Throttle lost fractions of a token twice.
+/// Regression: a recovery that rose above the full rate, and then fell back to the Throttle rate, lost fractions of
+/// a token twice.
 #[test]
-fn r62_r1_a_recovery_to_the_rate_of_the_probes_loses_nothing() {
+fn r62_r1_a_recovery_to_the_probe_rate_loses_nothing() {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     (breaker.probe_rate, breaker.s_probe_ok) = (policy::PerSecond::whole(5), 1);
     let mut rig = Rig::new(&PolicyDraft { rules: &[bucket(10, 10)], breaker, ..PolicyDraft::default() });
@@ -89,9 +90,9 @@ fn r62_r1_a_recovery_to_the_rate_of_the_probes_loses_nothing() {
     assert_eq!(rig.refused(), (Reason::Rate, Some(SECOND / 5 - 1)));
 }
 
-/// The room of a transaction is 512 changes; an hour of a slow ramp has hundreds of steps.
+/// A transaction has room for 512 changed words. An hour of a slow ramp has hundreds of steps.
 #[test]
-fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
+fn r62_many_ramp_steps_at_once_change_as_many_words_as_one_step() {
     let mut rig = Rig::tmdb(|breaker| {
         (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) = (1_001_000, Nanos(SECOND), 1);
     });
@@ -105,7 +106,7 @@ fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
 }
 
 #[test]
-fn r110_another_rate_is_effective_at_once_in_every_state() {
+fn r110_a_changed_rate_is_effective_at_once_in_every_state() {
     let mut rig = Rig::tmdb(|_| {});
     let patched = |rate_base: u64, probe_rate: u64| {
         let mut breaker = Breaker::of(BreakerKind::Fsm);
@@ -128,7 +129,7 @@ fn r110_another_rate_is_effective_at_once_in_every_state() {
 }
 
 #[test]
-fn r3_r73_a_gate_that_was_seen_open_is_not_passed_before_its_time() {
+fn r3_r73_a_grant_after_the_gate_opened_is_never_dated_before_the_opening() {
     let mut rig = Rig::tmdb(|_| {});
     rig.retry_after(OutcomeClass::Throttled, 2 * SECOND);
     rig.at(3 * SECOND);
@@ -137,7 +138,7 @@ fn r3_r73_a_gate_that_was_seen_open_is_not_passed_before_its_time() {
 }
 
 #[test]
-fn r56_making_room_for_an_outcome_is_not_running_empty() {
+fn r56_evicting_the_oldest_outcome_does_not_count_as_an_empty_window() {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     breaker.sleep_after = Nanos(SECOND);
     let window = policy::OutcomeWindow { max_count: 1, min_samples: 1, ..policy::OutcomeWindow::default() };

@@ -1,4 +1,4 @@
-//! Retry-After, the gate, backoff (R67 to R77, R142).
+//! Retry-After, the gate, and backoff (R67 to R77, R142).
 
 use super::*;
 use shmlimit_kernel::backoff::Random;
@@ -18,7 +18,7 @@ fn ceilings(backoff: Backoff) -> Vec<u64> {
 }
 
 #[test]
-fn r67_a_blocked_call_is_told_the_state_and_when_it_ends() {
+fn r67_a_refusal_of_a_blocked_call_names_the_state_and_its_end() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::Sleep);
     rig.now = SECOND / 2;
@@ -57,7 +57,7 @@ fn r69_r70_r71_retry_after_goes_before_backoff_with_a_floor_and_a_cap() {
 }
 
 #[test]
-fn r73_r118_retry_after_closes_the_gate_for_all_and_leaves_the_state() {
+fn r73_r118_retry_after_closes_the_gate_for_all_and_keeps_the_state() {
     let mut rig = Rig::tmdb(|_| {});
     rig.retry_after(OutcomeClass::Throttled, 2 * SECOND);
     assert_eq!((rig.state(), rig.refused()), (BreakerState::Normal, (Reason::RetryAfter, Some(2 * SECOND))));
@@ -107,7 +107,7 @@ fn r75_without_jitter_the_ceiling_is_the_wait() {
 }
 
 #[test]
-fn r76_users_retry_twice_and_the_background_five_times() {
+fn r76_user_calls_retry_twice_and_background_calls_five_times() {
     let mut rig = Rig::tmdb(|_| {});
     for (priority, most) in [(Priority::User, 2), (Priority::Webhook, 2), (Priority::Background, 5)] {
         for n in 1..8 {
@@ -118,7 +118,7 @@ fn r76_users_retry_twice_and_the_background_five_times() {
 }
 
 #[test]
-fn r77_the_attempt_is_the_run_of_failures_if_nobody_says() {
+fn r77_the_attempt_number_defaults_to_the_run_of_failures() {
     let mut rig = Rig::new(&PolicyDraft::default());
     rig.records(OutcomeClass::Server, 2);
     rig.record(OutcomeClass::Ignored);

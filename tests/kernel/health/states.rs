@@ -1,4 +1,4 @@
-//! The five states (R49 to R66, R140, R141).
+//! The five breaker states (R49 to R66, R140, R141).
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn r49_r50_it_starts_normal_with_the_defaults() {
 }
 
 #[test]
-fn r51_r52_r120_eleven_of_fifty_throttle() {
+fn r51_r52_r120_eleven_errors_of_fifty_outcomes_throttle() {
     let mut rig = Rig::tmdb(|_| {});
     rig.records(OutcomeClass::Ok, 39);
     rig.records(OutcomeClass::Server, 10);
@@ -62,7 +62,7 @@ fn r52_a_success_may_confirm_throttle_and_an_error_half_open() {
 }
 
 #[test]
-fn r53_a_failed_evaluation_starts_the_count_anew() {
+fn r53_a_failed_evaluation_restarts_the_count() {
     let mut rig = Rig::tmdb(|_| {});
     rig.records(OutcomeClass::Ok, 8);
     rig.records(OutcomeClass::Server, 2);
@@ -128,7 +128,7 @@ fn r56_five_minutes_of_sixty_percent_sleep() {
 }
 
 #[test]
-fn r56_an_empty_window_starts_the_five_minutes_anew() {
+fn r56_an_empty_window_restarts_the_five_minutes() {
     let mut rig = Rig::tmdb(|_| {});
     rig.records(OutcomeClass::Server, 11);
     rig.at(200 * SECOND).records(OutcomeClass::Server, 10);
@@ -141,7 +141,7 @@ fn r56_an_empty_window_starts_the_five_minutes_anew() {
 }
 
 #[test]
-fn r57_cooldowns_double_up_to_the_longest() {
+fn r57_cooldowns_double_up_to_the_maximum() {
     let mut rig = probing();
     for seconds in [2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
         rig.record(OutcomeClass::Server);
@@ -161,7 +161,7 @@ fn r57_cooldowns_double_up_to_the_longest() {
 }
 
 #[test]
-fn r58_sleep_ends_at_its_time_whenever_that_is_seen() {
+fn r58_sleep_ends_at_its_time_however_late_that_is_noticed() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::Sleep);
     rig.new_transitions();
@@ -172,7 +172,7 @@ fn r58_sleep_ends_at_its_time_whenever_that_is_seen() {
 }
 
 #[test]
-fn r59_late_outcomes_only_put_the_end_off() {
+fn r59_late_outcomes_can_only_extend_a_sleep() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::Sleep);
     rig.records(OutcomeClass::Throttled, 20);
@@ -232,7 +232,7 @@ fn r62_the_rate_ramps_up_in_eight_steps() {
 }
 
 #[test]
-fn r63_offline_has_no_end_but_online() {
+fn r63_offline_lasts_until_online() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::Offline);
     rig.now = 1 << 60;
@@ -242,7 +242,7 @@ fn r63_offline_has_no_end_but_online() {
 }
 
 #[test]
-fn r64_r141_so_many_sleeps_without_normal_lead_to_cache_only() {
+fn r64_r141_repeated_sleeps_without_normal_lead_to_cache_only() {
     let mut rig = Rig::tmdb(|breaker| breaker.cache_only_after = 2);
     rig.force(BreakerCommand::HalfOpen);
     for state in [BreakerState::Sleep, BreakerState::Sleep, BreakerState::CacheOnly] {
@@ -301,7 +301,7 @@ fn r66_forced_normal_is_the_full_rate_and_forgets() {
 }
 
 #[test]
-fn r140_a_late_outcome_is_no_probe() {
+fn r140_a_late_outcome_does_not_count_as_a_probe() {
     let mut rig = Rig::tmdb(|_| {});
     let old = rig.acquire().expect("Normal");
     rig.now = 1;
@@ -319,7 +319,7 @@ fn r140_a_late_outcome_is_no_probe() {
 }
 
 #[test]
-fn r146_a_probe_is_unanswered_until_an_outcome_counts() {
+fn r146_a_probe_stays_unanswered_until_an_outcome_counts() {
     let mut rig = Rig::tmdb(|breaker| breaker.probe_concurrency = 4);
     rig.now = 5;
     let normal = rig.acquire().expect("Normal");

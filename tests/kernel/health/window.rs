@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn r42_the_window_is_young_entries_among_the_newest() {
+fn r42_the_window_counts_young_entries_among_the_newest() {
     let mut rig = Rig::tmdb(|_| {});
     rig.record(OutcomeClass::Ok);
     rig.now = 30 * SECOND - 1;
@@ -28,7 +28,7 @@ fn r43_errors_are_429_5xx_and_net() {
 }
 
 #[test]
-fn r44_r122_other_4xx_change_nothing_but_their_count() {
+fn r44_r122_other_4xx_change_only_their_count() {
     let mut rig = Rig::tmdb(|_| {});
     rig.records(OutcomeClass::Throttled, 2);
     let before = rig.health();
@@ -68,7 +68,7 @@ fn r46_every_class_is_counted() {
 }
 
 #[test]
-fn r47_too_few_samples_throttle_nobody() {
+fn r47_too_few_samples_do_not_throttle() {
     let mut rig = Rig::tmdb(|_| {});
     rig.records(OutcomeClass::Server, 9);
     assert_eq!(rig.state(), BreakerState::Normal, "nine of nine");

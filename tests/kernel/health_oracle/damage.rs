@@ -1,4 +1,4 @@
-//! Any words at all in health state, terms and policy: an answer in bounded steps, and no panic.
+//! Arbitrary words in health state, terms and policy: every decision ends after bounded steps and does not panic.
 
 use proptest::prelude::*;
 use shmlimit_kernel::breaker::{BreakerCommand, EFFECTIVE_WORDS};
@@ -26,7 +26,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_words_are_decided_on(
+    fn arbitrary_words_are_decided_without_panic(
         policy in prop::collection::vec(word(), POLICY_WORDS),
         effective in prop::collection::vec(word(), EFFECTIVE_WORDS),
         health_state in prop::collection::vec(word(), HEALTH_STATE_HEAD_WORDS),
@@ -38,7 +38,7 @@ proptest! {
         class in prop::sample::select(vec![OutcomeClass::Ok, OutcomeClass::Throttled, OutcomeClass::Server, OutcomeClass::Net, OutcomeClass::Ignored]),
     ) {
         let mut policy: [u64; POLICY_WORDS] = policy.try_into().unwrap();
-        // Kind and network errors share a word of the breaker; most states and kinds must be met.
+        // The breaker kind and `count_net` share a word. Most states and kinds must occur.
         policy[15] = kind;
         let mut m = LocalMemory::from_words(policy, effective.try_into().unwrap());
         for (at, word) in health_state.iter().enumerate() {

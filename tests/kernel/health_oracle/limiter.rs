@@ -1,4 +1,5 @@
-//! Whole operations of the oracle: layers in their order (R130), outcomes, what to advise (R68 to R77).
+//! Whole operations of the oracle: the layers in their order (R130), outcomes, and the advice after them (R68 to
+//! R77).
 
 use super::bucket::Room;
 use super::machine::{Flight, Machine};
@@ -9,10 +10,11 @@ use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::policy::BreakerKind;
 use shmlimit_kernel::{Priority, Reason};
 
-/// Why not, which rule, and when to try again.
+/// Reason of a refusal, its rule, and when to try again.
 pub type Refused = (Reason, Option<u8>, Option<u64>);
 
-/// What a recorded outcome came to: samples, errors, 429s in a row; source, ceiling, drawn, retry; gate.
+/// Result of a recorded outcome: samples, errors, 429s in a row; wait source, ceiling, whether it was drawn,
+/// whether to retry; whether it closed the gate.
 pub type Advice = (u32, u64, u32, Option<WaitSource>, u64, bool, bool, bool);
 
 impl Machine {
@@ -20,7 +22,7 @@ impl Machine {
         t.max(self.seen)
     }
 
-    /// All that an acquire does before it judges.
+    /// Everything that an acquire does before it decides.
     pub fn prepare(&mut self, now: u64) {
         self.tick(now);
         if let Some(pace) = &mut self.pace {
@@ -28,7 +30,7 @@ impl Machine {
         }
     }
 
-    /// What stands in the way; to be asked after `prepare`.
+    /// The refusal, if there is one. Call `prepare` first.
     fn check(&self, cost: u64, priority: Priority, now: u64) -> Option<Refused> {
         let background = priority == Priority::Background;
         let mut rate: Option<(u8, Room, u64)> = None;
@@ -109,7 +111,7 @@ impl Machine {
         self.flights.remove(place)
     }
 
-    /// R129: more than was estimated is charged, below zero if need be.
+    /// R129: charges more than was estimated, below zero if necessary.
     pub fn charge(&mut self, more: u64, now: u64) {
         self.buckets.iter_mut().for_each(|bucket| bucket.charge(more, now));
     }
@@ -167,7 +169,7 @@ impl Machine {
         self.buckets.iter().map(|bucket| bucket.remaining(background, now)).min()
     }
 
-    /// The rate as it is shown: nothing while every call is blocked.
+    /// The rate that is displayed: 0 while every call is blocked.
     pub fn shown_rate(&self) -> u64 {
         match self.numbers.kind {
             BreakerKind::Fsm if self.blocked() => 0,

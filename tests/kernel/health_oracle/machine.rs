@@ -1,4 +1,5 @@
-//! The five states, and closed, open, half open, as R42 to R66, R78, R79, R133 and R139 to R142 say them: slow and plain.
+//! Slow and direct implementation of the breakers as R42 to R66, R78, R79, R133 and R139 to R142 define them: the
+//! five states, and closed, open, half open.
 
 use super::bucket::Tokens;
 use super::pace::Pace;
@@ -12,26 +13,26 @@ use shmlimit_kernel::policy::BreakerKind;
 pub struct Flight {
     pub id: usize,
     pub background: bool,
-    /// A probe that was given up: its permit counts no more (R133).
+    /// A probe that was given up: its permit no longer counts (R133).
     pub written_off: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub numbers: Numbers,
-    /// The latest time anything changed at.
+    /// The latest time at which anything changed.
     pub seen: u64,
     pub state: BreakerState,
     since: u64,
-    /// End of Sleep or Open; nothing = no timer (R63).
+    /// End of Sleep or Open. `None` means no timer (R63).
     pub until: Option<u64>,
-    /// On the way from CacheOnly by itself (R65).
+    /// Whether the machine is recovering from CacheOnly by itself (R65).
     attempt: bool,
-    /// The rate, where it is not the full one.
+    /// The rate, if it is not the full one.
     pub rate: Option<u64>,
-    /// The next step of the ramp.
+    /// The time of the next step of the ramp.
     pub ramp_at: Option<u64>,
-    /// The rate that the ramp began with, and the steps it has made since.
+    /// The rate at which the ramp began, and the steps made since.
     ramp_from: (u64, u32),
     pub outcomes: Vec<(u64, OutcomeClass)>,
     pub consec429: u32,
@@ -41,7 +42,7 @@ pub struct Machine {
     pub failures: u32,
     sustained: Option<u64>,
     pub gate: u64,
-    /// When the pause ends, the end of time if nobody knows; nothing = none is on.
+    /// When the pause ends; the end of time if the end is unknown. `None` means no pause.
     pub paused: Option<u64>,
     pub run: u32,
     probe_at: u64,
@@ -49,7 +50,7 @@ pub struct Machine {
     pub buckets: Vec<Tokens>,
     pub pace: Option<Pace>,
     pub recent: Vec<(u64, BreakerState, BreakerState, TransitionCause)>,
-    /// How often the first bucket changed its rate since that was last asked.
+    /// How often the first bucket changed its rate since the last query.
     pub changes: u32,
 }
 
@@ -140,7 +141,7 @@ impl Machine {
         }
     }
 
-    /// Lets timers act, each at its time.
+    /// Runs the timers, each at its time.
     pub fn tick(&mut self, now: u64) {
         let breaker = self.numbers.breaker;
         let mut acted = self.paused.is_some_and(|until| until <= now);
@@ -188,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// R54: the rate of the state, and a capacity that goes with it.
+    /// R54: applies the rate of the state, and the capacity that goes with it.
     pub fn drive(&mut self, at: u64) {
         let (rate, base) = (self.current_rate(), self.numbers.rate_base());
         if self.numbers.kind == BreakerKind::Fsm
@@ -215,7 +216,7 @@ impl Machine {
         match to {
             BreakerState::Normal => {
                 (self.sleeps, self.failures, self.rate) = (0, 0, None);
-                // R62: only what recovered by itself ramps.
+                // R62: only a recovery by probes ramps up.
                 let start = self.numbers.throttle_rate();
                 if cause == TransitionCause::ProbeOk
                     && self.numbers.kind == BreakerKind::Fsm
@@ -228,12 +229,12 @@ impl Machine {
             }
             BreakerState::Throttle => self.rate = Some(self.numbers.throttle_rate()),
             BreakerState::HalfOpen => {
-                // R60, of the five states.
+                // R60, for the five states.
                 if self.numbers.kind == BreakerKind::Fsm {
                     self.outcomes.clear();
                     (self.consec429, self.sustained) = (0, None);
                 }
-                // Less than in Throttle is only the rate of earlier probes.
+                // A rate below that of Throttle can only be the rate of earlier probes.
                 let before = self.current_rate().max(self.numbers.throttle_rate());
                 self.rate = Some(self.numbers.breaker.probe_rate.0.min(before));
                 self.probe_at = at;
@@ -257,7 +258,7 @@ impl Machine {
         self.until = Some(now + cooldown.max(wait.unwrap_or(0)));
     }
 
-    /// An outcome that counts. Returns samples, errors and 429s in a row as they were judged.
+    /// An outcome that counts. Returns samples, errors and 429s in a row as of this evaluation.
     pub fn evaluate(&mut self, class: OutcomeClass, wait: Option<u64>, now: u64) -> (u32, u64, u32) {
         let was_empty = self.window(now).is_empty();
         self.outcomes.push((now, class));
@@ -309,7 +310,7 @@ impl Machine {
                 self.enter(BreakerState::CacheOnly, TransitionCause::ProbeFailed, now)
             }
             BreakerState::HalfOpen => self.sleep(TransitionCause::ProbeFailed, wait, now),
-            // R59: longer, never shorter.
+            // R59: the sleep may become longer, never shorter.
             BreakerState::Sleep => {
                 if let (Some(until), Some(wait)) = (self.until, wait) {
                     self.until = Some(until.max(now + wait));
@@ -319,7 +320,7 @@ impl Machine {
         }
     }
 
-    /// A probe went well; it may have been the last one needed.
+    /// Handles a successful probe. It may have been the last one needed.
     fn probed(&mut self, now: u64) {
         let breaker = self.numbers.breaker;
         if self.successes >= breaker.s_probe_ok && self.is_below(breaker.p_recover, now) {
@@ -356,7 +357,7 @@ impl Machine {
         self.until = Some(now + self.numbers.breaker.reset_timeout.0);
     }
 
-    /// Whether an outcome granted then is of the current state (R140).
+    /// Whether an outcome of a call granted at this time is from before the current state (R140).
     pub fn is_late(&self, granted: Option<u64>) -> bool {
         self.state == BreakerState::HalfOpen && granted.is_some_and(|granted| granted < self.since)
     }
@@ -410,7 +411,7 @@ impl Machine {
         self.since + auto_recover
     }
 
-    /// A probe was sent.
+    /// Notes that a probe was sent.
     pub fn sent(&mut self, now: u64) {
         self.probe_at = now;
     }

@@ -1,5 +1,5 @@
-//! The health half of the kernel (outcomes, breaker, gate, backoff, pace, and what they do to rule 0 and the permits)
-//! against a slow machine written from the requirements.
+//! The health half of the kernel against a slow oracle written from the requirements. It covers outcomes, breaker,
+//! gate, backoff, pace, and their effects on rule 0 and on the permits.
 
 mod bucket;
 mod damage;

@@ -1,4 +1,4 @@
-//! The pace as R83 to R91 say it.
+//! The pace as R83 to R91 define it.
 
 use super::policy::PaceNumbers;
 
@@ -8,7 +8,7 @@ struct Seen {
     remaining: u64,
     reset: u64,
     at: u64,
-    /// The headers said a reset that cannot be believed.
+    /// The headers named a reset that is not believed.
     absurd: bool,
 }
 
@@ -21,7 +21,7 @@ pub struct Pace {
     pub interval: u64,
     tightened_at: u64,
     pub bottleneck: Option<u8>,
-    /// The gap is due to a reset that could not be believed.
+    /// The interval results from a reset that is not believed.
     absurd: bool,
 }
 
@@ -41,7 +41,7 @@ impl Pace {
         }
     }
 
-    /// R142: nothing that headers taught is left.
+    /// R142: removes everything that headers taught.
     pub fn forget(&mut self) {
         let admitted = std::mem::take(&mut self.admitted);
         *self = Pace { admitted, ..Pace::new(self.numbers.clone()) };
@@ -56,11 +56,11 @@ impl Pace {
         now: u64,
     ) {
         let (configured, interval, sliding) = self.numbers.windows[window];
-        // What headers taught stays known.
+        // A limit that headers taught is kept.
         let taught = limit.filter(|limit| *limit > 0).or(self.taught[window]);
         self.taught[window] = taught;
-        // R142: further away than the window is long is not believed. R84: then the boundary of the clock holds, which
-        // starts with the limiter's.
+        // R142: a reset further away than the length of the window is not believed. R84: the window boundary of the
+        // limiter's clock applies instead.
         let believed = reset_after.filter(|after| *after <= interval);
         let named = believed.map(|after| now + after);
         let limit = taught.unwrap_or(configured);
@@ -77,14 +77,15 @@ impl Pace {
                 Seen { limit, remaining, reset: named.unwrap_or(boundary), at: now, absurd }
             }
         });
-        // R142: a good header replaces all that followed from an absurd one. A header without a reset is good, too.
+        // R142: a good header replaces everything that followed from an absurd one. A header without a reset is
+        // good, too.
         let good = reset_after == believed;
         if good && self.absurd && self.bottleneck == Some(window as u8) {
             (self.interval, self.tightened_at, self.bottleneck, self.absurd) = (0, 0, None, false);
         }
     }
 
-    /// Limit and what is left, as a status query shows them (R91, R93).
+    /// Limit and remaining calls, as a status query shows them (R91, R93).
     pub fn status(&self, window: usize, now: u64) -> (u64, u64) {
         let (configured, interval, sliding) = self.numbers.windows[window];
         match &self.seen[window] {
@@ -142,12 +143,12 @@ impl Pace {
         }
     }
 
-    /// R90: last admission + interval; not before the reset of any fixed window in which nothing is left. And the window
-    /// that it is due to.
+    /// R90: last admission + interval, but not before the reset of any fixed window in which nothing is left. Also
+    /// returns the window that determines this time.
     pub fn open_at(&self, now: u64) -> (u64, Option<u8>) {
         let mut latest = match self.admitted.last() {
             Some(last) if self.interval > 0 => {
-                // R89: from `eased` on a shorter interval is accepted.
+                // R89: from `eased` on, a shorter interval is accepted.
                 let eased = (self.tightened_at + self.interval).max(now);
                 let shorter = (0..self.numbers.windows.len()).map(|window| self.wanted(window, eased)).max();
                 let then = eased.max(last + shorter.unwrap_or(0));
@@ -162,7 +163,7 @@ impl Pace {
             .filter(used_up)
             .filter_map(|window| Some((self.seen[window].as_ref()?.reset, Some(window as u8))))
             .collect();
-        // The latest, the first of equals.
+        // The latest reset; among equal resets, the first window.
         resets.sort_by_key(|(reset, window)| (std::cmp::Reverse(*reset), *window));
         if let Some(reset) = resets.first()
             && reset.0 >= latest.0

@@ -1,4 +1,4 @@
-//! The kernel and the oracle side by side: one operation on both, and everything compared.
+//! Runs each operation on the kernel and on the oracle, and compares everything.
 
 use super::limiter::Refused;
 use super::machine::Machine;
@@ -162,7 +162,7 @@ impl Pair {
             Ok(_) => Ok(()),
             Err(refusal) => Err((refusal.reason, refusal.rule, refusal.retry_at.map(|at| at.0))),
         };
-        // The oracle does not look ahead at a ramp, whose steps change the wait; `tight` checks the time.
+        // The oracle does not predict ramp steps, which change the wait. `tight` checks the time.
         let ramps = |at: &u64| self.oracle.ramp_at.is_some_and(|step| step <= *at);
         match (answer, wanted) {
             (Err((reason, _, Some(_))), Err((wanted, _, Some(at)))) if ramps(&at) => {
@@ -187,13 +187,13 @@ impl Pair {
         Ok(())
     }
 
-    /// R4: a nanosecond earlier it is refused, and then it passes that layer.
+    /// R4: one nanosecond earlier the call is refused; at the stated time it passes that layer.
     fn tight(&self, request: &AcquireRequest, (reason, rule, at): Refused) -> Outcome {
         let Some(at) = at else { return Ok(()) };
         let again = |t: u64| decide::acquire(&mut self.kernel.clone(), 0, request, Time(t));
         let then = again(at).err().map(|refusal| (refusal.reason, refusal.rule));
         same("still in the way", then == Some((reason, rule)), false)?;
-        // What headers taught may become easier on the way.
+        // A pace that headers taught may become easier in the meantime.
         let easier = reason == Reason::Adaptive;
         let paced = self.oracle.pace.is_some() && reason == Reason::Rate;
         same("not tight", again(at - 1).is_ok() && !easier && !paced, false)
@@ -231,7 +231,7 @@ impl Pair {
             }
         }
         if let Some(cost) = refund {
-            // What comes back is another test's business; here it is only bounded, and taken over.
+            // Other tests check refunds. Here a refund is only bounded and copied to the oracle.
             decide::tick(&mut self.kernel, Time(self.t));
             decide::settle(&mut self.kernel, &ticket.unwrap(), report.actual.unwrap(), Time(self.t));
             self.oracle.seen = now;
@@ -287,7 +287,7 @@ impl Pair {
         self.policy = policy;
     }
 
-    /// Tokens in 10^-18 that the kernel has of a rule.
+    /// The kernel's tokens of a rule, in 10^-18 tokens.
     fn tokens(&self, rule: usize, now: u64) -> i128 {
         let (terms, [whole, frac, ..]) = (self.kernel.terms(rule), self.kernel.rule(rule).0);
         let den = terms.den();
@@ -311,7 +311,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Changing a rate may round what is left down by less than a nanosecond's worth, each time.
+    /// Each change of rate may round the remaining tokens down by less than a nanosecond's worth.
     fn slack(&self) -> i128 {
         i128::from(self.oracle.changes) * i128::from(self.oracle.numbers.rate_base().max(50 * SECOND))
     }
@@ -319,7 +319,7 @@ impl Pair {
     fn compare(&mut self, now: u64) -> Outcome {
         let kernel = &self.kernel;
         let health = kernel.health();
-        // Whoever sees that a gate is open again may say so.
+        // A call that notices an open gate may advance `latest` to now.
         let latest = kernel.core().latest.0;
         same("latest", latest == self.oracle.seen || latest == now, true)?;
         self.oracle.seen = latest;

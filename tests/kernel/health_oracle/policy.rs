@@ -1,4 +1,4 @@
-//! The numbers of a limiter as the oracle knows them, and as the kernel is given them.
+//! The numbers of a limiter, in the form that the oracle uses, and the kernel policy made from them.
 
 use shmlimit_kernel::policy::{
     AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, MILLION, OutcomeWindow, PaceWindowDraft, PerSecond,
@@ -7,12 +7,13 @@ use shmlimit_kernel::policy::{
 use shmlimit_kernel::*;
 
 pub const SECOND: u64 = 1_000_000_000;
-/// A token, in the unit that tokens are counted in: a rate in billionths a second gives so many of them each nanosecond.
+/// One token, in the unit in which tokens are counted. A rate in billionths per second adds that many of these
+/// units per nanosecond.
 pub const TOKEN: i128 = 1_000_000_000_000_000_000;
-/// Names of the windows that headers tell about.
+/// Names of the windows in the headers.
 pub const WINDOWS: [&str; 3] = ["a", "b", "c"];
 
-/// A token bucket: tokens a second, capacity, what the background must leave.
+/// A token bucket: tokens per second, capacity, reserve that background calls must leave.
 #[derive(Clone, Debug)]
 pub struct BucketNumbers {
     pub rate: u64,
@@ -37,7 +38,7 @@ pub struct Numbers {
     pub concurrency: Option<u32>,
     pub background: Option<u32>,
     pub window: OutcomeWindow,
-    /// Its rates are in billionths a second, its parts in millionths.
+    /// Its rates are in billionths per second, its fractions in millionths.
     pub breaker: Breaker,
     pub count_net: bool,
     pub backoff: Backoff,
@@ -89,7 +90,7 @@ impl Numbers {
         Policy::new(&draft).expect("valid")
     }
 
-    /// R50: stated, or what rule 0 allows, or 35; in billionths.
+    /// R50: the stated rate, or what rule 0 allows, or 35; in billionths.
     pub fn rate_base(&self) -> u64 {
         match (self.breaker.rate_base, self.rules.first()) {
             (PerSecond(0), Some(rule)) => rule.rate * SECOND,
@@ -104,10 +105,11 @@ impl Numbers {
         (base / 2 / SECOND * SECOND).max(5 * SECOND).min(base)
     }
 
-    /// min(most, first * factor^(n-1)), rounded down once: multiplied and divided as on paper, in digits of 32 bits.
+    /// min(most, first * factor^(n-1)), rounded down once. Computed by long multiplication and division, in digits
+    /// of 32 bits.
     pub fn grown(first: u64, factor: u32, n: u32, most: u64) -> u64 {
         let steps = n - 1;
-        // Far above the cap there is nothing to be exact about.
+        // Far above the cap, exactness does not matter.
         let about = first as f64 * (f64::from(factor) / 1e6).powf(f64::from(steps));
         if first == 0 || factor == MILLION || about > 2.0 * most as f64 + 2.0 {
             return if factor == MILLION { first.min(most) } else { first.saturating_mul(most).min(most) };
@@ -125,7 +127,7 @@ impl Numbers {
         u64::try_from(Self::divided(&digits, steps)).unwrap().min(most)
     }
 
-    /// The number without its last six decimal digits, so often.
+    /// Divides by a million, `times` times.
     fn divided(digits: &[u32], times: u32) -> u128 {
         let mut digits = digits.to_vec();
         for _ in 0..times {

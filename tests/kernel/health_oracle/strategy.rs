@@ -1,4 +1,4 @@
-//! Random limiters of small numbers, so that things happen, and random operations on them.
+//! Random limiters with small numbers, so that many events happen, and random operations on them.
 
 use super::policy::{BucketNumbers, Numbers, PaceNumbers, SECOND};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, OutcomeWindow, PerSecond};
 use shmlimit_kernel::{Nanos, Priority};
 
-/// About a millisecond, and even so often that factors of 1.5 stay whole.
+/// About a millisecond. A multiple of a high power of two, so that factors of 1.5 give whole numbers.
 pub const TICK: u64 = 1 << 20;
 
 /// How the clock moves before an operation.
@@ -16,7 +16,7 @@ pub enum Step {
     Stay,
     On(u64),
     Back(u64),
-    /// To the moment at which something ends that the oracle knows of, and that many nanoseconds more.
+    /// To the next end of something that the oracle knows, plus this many nanoseconds.
     ToTimer(i64),
 }
 
@@ -52,7 +52,7 @@ pub enum Op {
     Release(usize),
     Cancel(usize),
     Force(BreakerCommand),
-    /// For that long, or until resumed.
+    /// For this long, or until resumed.
     Pause(Option<u64>),
     Resume,
     Patch(Patch),
@@ -91,7 +91,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// How much things grow, in millionths: at least `least`, often hardly at all.
+/// Growth factors in millionths: at least `least`, often barely above it.
 fn factor(least: u32) -> impl Strategy<Value = u32> {
     prop_oneof![
         Just(least),
@@ -105,7 +105,7 @@ fn ends() -> impl Strategy<Value = u64> {
     prop_oneof![1u64..3 * SECOND, (1u64..6).prop_map(|n| n * SECOND), (1u64..4000).prop_map(|n| n * TICK)]
 }
 
-/// When a window starts anew: soon, at its end, or at a time that no window reaches.
+/// When a window resets: soon, at its end, or at a time beyond the length of any window.
 fn reset() -> impl Strategy<Value = u64> {
     prop_oneof![
         6 => ends(),

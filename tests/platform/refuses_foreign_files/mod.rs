@@ -1,7 +1,7 @@
-//! P4 and P5: what is not ours is refused, and not one byte of it is written.
+//! P4 and P5: foreign files are refused, and not one byte of them is written.
 //!
-//! What makes a file or a directory unsafe (P5) differs between systems: see the module of each. On Linux network file
-//! systems cannot be mounted in a test: which kinds count as such is tested beside `sys::file_system`.
+//! The criteria for an unsafe file or directory (P5) differ between systems: see the module of each. A test on
+//! Linux cannot mount network file systems; the unit tests of `sys::file_system` check which kinds count as such.
 
 #[cfg(unix)]
 mod unix;
@@ -16,7 +16,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A private place with a good segment in it that nobody uses.
+/// A private directory with a valid segment that no process uses.
 fn with_segment() -> (TempDir, PathBuf) {
     let directory = util::directory();
     drop(builder(directory.path()).policy(counted(5, None)).create().unwrap());
@@ -24,7 +24,7 @@ fn with_segment() -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Everything about a file that opening must not change, and about its directory.
+/// Everything about a file and its directory that opening must not change.
 fn portrait(path: &Path) -> impl PartialEq + std::fmt::Debug {
     let bytes = fs::symlink_metadata(path).unwrap().is_file().then(|| fs::read(path).unwrap());
     (facts(path), bytes, facts(path.parent().unwrap()))
@@ -41,7 +41,8 @@ fn facts(path: &Path) -> impl PartialEq + std::fmt::Debug + use<> {
 #[cfg(windows)]
 fn facts(path: &Path) -> impl PartialEq + std::fmt::Debug + use<> {
     let file = fs::symlink_metadata(path).unwrap();
-    // What was made in a directory and taken away again leaves its mark on the time: here no file is without a name.
+    // A file that was created and removed again changes the time of its directory, so only files are compared by
+    // time.
     let modified = file.is_file().then(|| file.modified().unwrap());
     let names = file.is_dir().then(|| {
         let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
@@ -57,13 +58,13 @@ fn every_open(directory: &Path) -> [Error; 4] {
         open().open_existing().unwrap_err(),
         open().open().unwrap_err(),
         open().policy(counted(5, None)).open().unwrap_err(),
-        // The creation lock is ours to use; the file in the limiter's place is not.
+        // The creation lock is usable; the file in the limiter's place is not.
         open().policy(counted(5, None)).create().unwrap_err(),
     ]
 }
 
 fn refused_as_foreign(directory: &Path, path: &Path, what: &str) {
-    // The creation lock exists already, so that making one changes nothing either.
+    // The creation lock exists already, so opening does not create it.
     let before = portrait(path);
     let [existing, open, with_policy, create] = every_open(directory);
     for error in [existing, open, with_policy] {
@@ -75,7 +76,7 @@ fn refused_as_foreign(directory: &Path, path: &Path, what: &str) {
 }
 
 #[test]
-fn p4_another_length_is_refused() {
+fn p4_a_file_of_another_length_is_refused() {
     for length in [0, 1, 8, 4096, layout::SIZE as u64 - 1, layout::SIZE as u64 + 1, 1 << 20] {
         let (directory, path) = with_segment();
         OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
@@ -90,7 +91,7 @@ fn with_log() -> Policy {
 }
 
 #[test]
-fn p4_another_length_of_a_file_with_logs_is_refused() {
+fn p4_a_file_with_logs_of_another_length_is_refused() {
     let whole = layout::size_for(&with_log()) as u64;
     assert!(whole >= layout::SIZE as u64 + 4 * 4096);
     let base = layout::SIZE as u64;
@@ -105,7 +106,7 @@ fn p4_another_length_of_a_file_with_logs_is_refused() {
 }
 
 #[test]
-fn p4_a_file_larger_than_any_segment_is_refused_whatever_its_header_says() {
+fn p4_a_file_larger_than_any_segment_is_refused_for_any_header() {
     let (directory, path) = with_segment();
     let length = layout::LARGEST_SIZE as u64 + 4096;
     OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
@@ -116,7 +117,7 @@ fn p4_a_file_larger_than_any_segment_is_refused_whatever_its_header_says() {
     assert_eq!(facts(&path), before, "something was written");
 }
 
-/// The header fits the file, but the configuration in it asks for logs that the file has no room for.
+/// The header fits the file, but the configuration in it asks for logs for which the file has no room.
 #[test]
 fn p4_a_configuration_that_needs_a_larger_file_is_refused() {
     let directory = util::directory();
@@ -135,7 +136,7 @@ fn p4_a_configuration_that_needs_a_larger_file_is_refused() {
     }
 }
 
-/// Changing the policy of a limiter in use does not make its file larger.
+/// A change of the policy in use does not enlarge the file.
 #[test]
 fn r110_a_policy_whose_logs_do_not_fit_the_file_is_refused_and_nothing_is_changed() {
     let directory = util::directory();
@@ -147,7 +148,7 @@ fn r110_a_policy_whose_logs_do_not_fit_the_file_is_refused_and_nothing_is_change
 }
 
 #[test]
-fn p4_another_header_is_refused_even_with_a_fitting_checksum() {
+fn p4_another_header_is_refused_even_with_a_valid_checksum() {
     let format = u64::from(layout::LAYOUT_VERSION) << 32 | u64::from(layout::BYTE_ORDER);
     let damages: [(&str, usize, u64); 10] = [
         ("another magic", header::MAGIC, layout::MAGIC + 1),
@@ -195,7 +196,7 @@ fn p4_a_message_about_another_version_names_both() {
     assert!(error.contains(&both) && error.contains("--force"), "{error}");
 }
 
-/// Refused as unsafe by every way of opening, and left as it was.
+/// Refused as unsafe by every way of opening, and left unchanged.
 fn refused_as_unsafe(directory: &Path, path: &Path, what: &str) {
     let before = portrait(path);
     for error in &every_open(directory)[..3] {

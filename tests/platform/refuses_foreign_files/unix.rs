@@ -1,7 +1,7 @@
-//! P5 where access is told by modes.
+//! P5 on systems that control access by mode bits.
 //!
-//! Each claim runs as the user of the test; where that is root, once more as an unprivileged child, because root passes
-//! every permission check and would hide a missing one.
+//! Each test runs as the user of the test run. If that is root, it runs again in an unprivileged child, because
+//! root passes every permission check, which would hide a missing one.
 
 use super::{every_open, portrait, refused_as_unsafe, with_segment};
 use crate::util::children::{self, Running};
@@ -17,7 +17,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// P5 for whoever runs it.
+/// P5 for files, as the current user.
 fn unsafe_files_are_refused() {
     type Put = fn(&Path, &Path);
     let puts: [(&str, Put); 9] = [
@@ -61,7 +61,7 @@ fn unsafe_files_are_refused() {
     }
 }
 
-/// P5 for the creation lock: making a limiter must not follow or trust it either.
+/// P5 for the creation lock: creating a limiter must not follow or trust an unsafe one either.
 fn unsafe_creation_locks_are_refused() {
     type Put = fn(&Path);
     let puts: [(&str, Put); 4] = [
@@ -116,7 +116,7 @@ fn unsafe_directories_are_refused() {
 }
 
 #[test]
-fn p5_unsafe_files_gates_and_directories_are_refused() {
+fn p5_unsafe_files_creation_locks_and_directories_are_refused() {
     unsafe_files_are_refused();
     unsafe_creation_locks_are_refused();
     unsafe_directories_are_refused();
@@ -131,7 +131,7 @@ fn p5_a_device_and_a_file_of_another_owner_are_refused_even_by_root() {
     chown(&path, Some(Uid::from_raw(UNPRIVILEGED)), None).unwrap();
     refused_as_unsafe(directory.path(), &path, "a file of another user");
     fs::remove_file(&path).unwrap();
-    // The null device: opening it does no harm if the check should fail.
+    // The null device: opening it does no harm if the check fails.
     match mknod(&path, SFlag::S_IFCHR, Mode::S_IRUSR | Mode::S_IWUSR, nix::sys::stat::makedev(1, 3)) {
         Ok(()) => refused_as_unsafe(directory.path(), &path, "a device"),
         Err(error) => println!("not tested: making a device is not permitted here ({error})"),
@@ -146,14 +146,14 @@ fn p5_a_device_and_a_file_of_another_owner_are_refused_even_by_root() {
 }
 
 #[test]
-fn p5_the_same_as_an_unprivileged_child() {
+fn p5_unsafe_files_are_refused_in_an_unprivileged_child() {
     in_own_process!();
     if !is_root() {
         return println!("not tested: this user is unprivileged already");
     }
     let reachable = TempDir::new().unwrap();
     fs::set_permissions(reachable.path(), Permissions::from_mode(0o755)).unwrap();
-    // Root's private directory and root's segment in a readable one.
+    // Root's private directory, and root's segment in a readable one.
     let closed = reachable.path().join("closed");
     let readable = reachable.path().join("readable");
     for (directory, mode) in [(&closed, 0o700), (&readable, 0o755)] {
@@ -198,7 +198,7 @@ fn role_of_the_unprivileged() {
 fn a_read_only_directory_is_a_typed_error() {
     in_own_process!();
     if is_root() {
-        // Root may write anywhere: the claim is about everybody else.
+        // Root may write anywhere, so the test needs an unprivileged user.
         let reachable = tempfile::TempDir::new().unwrap();
         fs::set_permissions(reachable.path(), Permissions::from_mode(0o755)).unwrap();
         let command = forks::unprivileged(

@@ -1,4 +1,4 @@
-//! P5 where access is told by lists, and the names and places that Windows has of its own.
+//! P5 on Windows, which controls access by lists, and the names and places that only Windows has.
 
 use super::{every_open, portrait, refused_as_unsafe, with_segment};
 use crate::util::children::{self, Running};
@@ -11,7 +11,7 @@ use std::os::windows::ffi::OsStringExt;
 use std::os::windows::fs::{symlink_dir, symlink_file};
 use std::path::Path;
 
-/// The owner and everybody else may do everything: Wine knows no third party.
+/// Full access for the owner and for every user: Wine has only these two.
 const OPEN: &str = "D:P(A;;FA;;;OW)(A;;FA;;;WD)";
 
 #[test]
@@ -37,7 +37,7 @@ fn p5_links_are_not_followed() {
     let (directory, path) = with_segment();
     let good = path.with_extension("elsewhere");
     fs::rename(&path, &good).unwrap();
-    // Wine says that it has made one.
+    // Wine reports success although it has not made a link.
     if symlink_file(&good, &path).is_err() || fs::symlink_metadata(&path).is_err() {
         return println!("not tested: links cannot be made here");
     }
@@ -75,7 +75,7 @@ fn p5_unsafe_creation_locks_are_refused() {
 }
 
 #[test]
-fn p5_unsafe_directories_are_refused_with_the_way_to_close_them() {
+fn p5_unsafe_directories_are_refused_with_the_remedy() {
     let (directory, path) = with_segment();
     set_access(directory.path(), OPEN);
     let before = portrait(&path);
@@ -92,11 +92,11 @@ fn p5_unsafe_directories_are_refused_with_the_way_to_close_them() {
 }
 
 #[test]
-fn what_is_denied_names_the_path_and_who_tells_more() {
+fn a_denied_access_names_the_path_and_the_tool_that_shows_more() {
     let (directory, path) = with_segment();
     set_access(&path, "D:P(D;;FA;;;WD)");
     match builder(directory.path()).open_existing() {
-        // Wine leaves it to the system below, where the superuser may do everything.
+        // Wine leaves access control to the host system, where the superuser may do everything.
         Ok(_) => println!("not tested: nothing is denied to this user"),
         Err(error) => {
             let text = error.to_string();
@@ -106,7 +106,7 @@ fn what_is_denied_names_the_path_and_who_tells_more() {
 }
 
 #[test]
-fn a_segment_marked_read_only_names_the_path_and_the_way_out() {
+fn a_segment_marked_read_only_is_an_error_with_path_and_remedy() {
     let (directory, path) = with_segment();
     let mark = |read_only| {
         let mut permissions = fs::metadata(&path).unwrap().permissions();
@@ -125,9 +125,9 @@ fn a_segment_marked_read_only_names_the_path_and_the_way_out() {
     assert_eq!(drain(&builder(directory.path()).open_existing().unwrap()), 5);
 }
 
-/// The mark "read-only" means nothing on a directory; a list does.
+/// The read-only attribute has no effect on a directory; an access list has.
 #[test]
-fn a_directory_that_may_only_be_read_names_the_way_out_and_is_left_as_it_is() {
+fn a_read_only_directory_is_an_error_with_a_remedy_and_stays_unchanged() {
     let directory = util::directory();
     set_access(directory.path(), "D:P(A;OICI;0x1200a9;;;WD)");
     let made = builder(directory.path()).policy(counted(5, None)).create();
@@ -142,8 +142,8 @@ fn a_directory_that_may_only_be_read_names_the_way_out_and_is_left_as_it_is() {
     }
 }
 
-/// The share and the drive that `scripts/platforms/wine` makes; a real Windows has none of that name. Wine finds the drive behind the
-/// share.
+/// The share and the drive that `scripts/platforms/wine` creates; a real Windows has none of that name. Wine finds
+/// the drive behind the share.
 #[test]
 fn r135_shares_and_network_drives_are_refused_unless_they_are_allowed() {
     for root in [r"\\localhost\limits", r"N:\"] {
@@ -166,9 +166,9 @@ fn r135_shares_and_network_drives_are_refused_unless_they_are_allowed() {
     }
 }
 
-/// Names of files are any 16-bit numbers; half of a character is no text.
+/// File names are arbitrary 16-bit numbers. Half of a surrogate pair is not valid text.
 #[test]
-fn a_directory_whose_name_is_no_text_is_no_trouble() {
+fn a_directory_whose_name_is_not_valid_text_works() {
     let home = util::directory();
     let odd = home.path().join(OsString::from_wide(&[0x78, 0xd800, 0x79]));
     if fs::create_dir(&odd).is_err() || fs::read_dir(&odd).is_err() {
@@ -181,9 +181,9 @@ fn a_directory_whose_name_is_no_text_is_no_trouble() {
     assert!(take(&limiter));
 }
 
-/// `%ProgramData%\AniVault`, in a process that has another `%ProgramData%`.
+/// `%ProgramData%\AniVault`, in a process with another `%ProgramData%`.
 #[test]
-fn the_default_directory_is_made_private_and_one_that_anybody_may_write_is_refused() {
+fn the_default_directory_is_created_private_and_refused_if_anyone_may_write_it() {
     let data = util::directory();
     let mut command =
         children::command(&[], concat!(module_path!(), "::role_in_the_default_directory"), data.path());
@@ -212,7 +212,7 @@ fn role_in_the_default_directory() {
 }
 
 #[test]
-fn names_that_differ_in_case_only_are_one_limiter() {
+fn names_that_differ_only_in_case_are_one_limiter() {
     let directory = util::directory();
     let open = |name| Limiter::builder(name).directory(directory.path()).bounds(util::quick());
     let lower = open("tmdb").policy(counted(3, None)).create().unwrap();
@@ -224,7 +224,7 @@ fn names_that_differ_in_case_only_are_one_limiter() {
 }
 
 #[test]
-fn a_path_longer_than_others_can_use_is_no_trouble() {
+fn a_path_longer_than_260_characters_works() {
     let home = util::directory();
     let deep = (0..8).fold(home.path().to_owned(), |path, _| path.join("x".repeat(40)));
     assert!(deep.as_os_str().len() > 300);
@@ -239,7 +239,7 @@ fn a_path_longer_than_others_can_use_is_no_trouble() {
 }
 
 #[test]
-fn a_replaced_or_removed_file_is_swept_when_nobody_uses_it_any_more() {
+fn a_replaced_or_removed_file_is_deleted_when_no_process_uses_it() {
     let directory = util::directory();
     let hidden = || {
         let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());

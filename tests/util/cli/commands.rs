@@ -1,4 +1,4 @@
-//! Commands for `run` that do the same on every platform, each in the words of the shell that is there.
+//! Commands for `run` that do the same on every platform, written for the platform's shell.
 
 /// The shell, as `status` names it.
 #[cfg(unix)]
@@ -11,7 +11,7 @@ const SCRIPT: [&str; 2] = [SHELL, "-c"];
 #[cfg(windows)]
 const SCRIPT: [&str; 2] = [SHELL, "/c"];
 
-/// Does nothing, and that well.
+/// Does nothing, successfully.
 pub const NOTHING: [&str; 3] = script("exit 0");
 
 /// Says "ready", and ends when it reads a line or its input ends.
@@ -29,7 +29,7 @@ pub const READY_THEN_ALIVE: [&str; 3] = script("echo ready& set /p line=& echo a
 /// Says "hello".
 pub const SAYS_HELLO: [&str; 3] = script("echo hello");
 
-/// A line of shell, which must mean the same in each of them.
+/// Runs a line of shell, which must mean the same in each shell.
 pub const fn script(line: &str) -> [&str; 3] {
     [SCRIPT[0], SCRIPT[1], line]
 }

@@ -1,4 +1,4 @@
-//! The real binary in a directory of its own.
+//! Runs the real binary in a temporary directory.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use tempfile::TempDir;
 
-/// A place for limiters that goes away with the test.
+/// A directory for limiters, removed after the test.
 pub struct Home(TempDir);
 
-/// The start of an answer and what else was read of it.
+/// The exit code and the output of a run.
 pub struct Answer {
     pub code: i32,
     pub out: String,
@@ -26,7 +26,7 @@ pub struct Answer {
 
 impl Home {
     pub fn new() -> Home {
-        // In memory where there is such a place, because some tests start many processes.
+        // In memory if possible, because some tests start many processes.
         let memory = Path::new("/dev/shm");
         let place =
             if cfg!(unix) && memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
@@ -49,7 +49,7 @@ impl Home {
 
     /// Runs `shmlimit` with these arguments.
     pub fn tool(&self, arguments: &[&str]) -> Answer {
-        /// `ERROR_INTERNAL_ERROR`: seen once in thousands of starts under Wine, of a program that never began.
+        /// `ERROR_INTERNAL_ERROR`: seen once in thousands of starts under Wine, for a program that did not start.
         const NEVER_BEGAN: i32 = 1359;
         let start = || {
             let mut command = Command::cargo_bin("shmlimit").unwrap();
@@ -67,7 +67,7 @@ impl Home {
         }
     }
 
-    /// Starts `shmlimit run …` with pipes, and reads the command's first line: from then on it runs.
+    /// Starts `shmlimit run …` with pipes, and reads the command's first line. The command runs from then on.
     pub fn start(&self, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
         let mut child = self
             .as_a_shell_would()
@@ -83,8 +83,8 @@ impl Home {
     }
 
     /// The tool as an interactive shell would start it, however the tests were started. Under `nohup`, or in the
-    /// background of a script, signals are ignored; without a shell above (cron, a container) the process group is
-    /// orphaned and the system stops nobody in it. A test that sends signals would then wait for ever.
+    /// background of a script, signals are ignored. Without a shell above (cron, a container), the process group is
+    /// orphaned and the system stops none of its processes. A test that sends signals would then wait for ever.
     #[cfg(unix)]
     pub fn as_a_shell_would(&self) -> std::process::Command {
         use std::os::unix::process::CommandExt;
@@ -101,10 +101,11 @@ impl Home {
         command
     }
 
-    /// Every file with its size and content, to see that nothing changed.
+    /// Every file with its size and content, to check that nothing changed.
     pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
-        // Where a file cannot go before its last user, it has another name meanwhile, and somebody else sweeps it up.
+        // Windows cannot delete a file before its last user closes it. Until then the file has another name, and a
+        // later process deletes it.
         let entries =
             entries.filter(|path| !cfg!(windows) || path.extension().is_none_or(|end| end != "gone"));
         let mut all: Vec<_> = entries
@@ -117,7 +118,7 @@ impl Home {
         all
     }
 
-    /// Takes a limiter's file away behind the backs of those who use it; where the system does not, by our own means.
+    /// Deletes a limiter's file while programs may use it. On systems that do not allow this, the tool removes it.
     pub fn delete(&self, name: &str) {
         if cfg!(unix) {
             std::fs::remove_file(self.path().join(format!("{name}.shm"))).unwrap();
@@ -157,7 +158,7 @@ impl Answer {
     }
 }
 
-/// As a user's own files are, whatever the umask of the tests is.
+/// Makes a file or directory private, like a user's own files, for any umask of the tests.
 #[cfg(unix)]
 pub fn make_private(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
@@ -165,14 +166,14 @@ pub fn make_private(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// What is made in a user's own directory is private there.
+/// Does nothing: files in a user's own directory are private on Windows.
 #[cfg(windows)]
 pub fn make_private(_path: &Path) {}
 
 /// The directory of the repository.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The tool.
+/// The path of the binary `shmlimit`.
 pub fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_shmlimit")
 }

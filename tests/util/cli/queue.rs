@@ -1,4 +1,4 @@
-//! Watching and filling the queue of a limiter.
+//! Observing and filling the queue of a limiter.
 
 use super::Home;
 use super::commands::{READY, run};
@@ -18,14 +18,14 @@ impl Holder {
         Holder(child)
     }
 
-    /// Gives the permit back.
+    /// Releases the permit.
     pub fn let_go(mut self) {
         drop(self.0.stdin.take());
         self.0.wait().unwrap();
     }
 }
 
-/// Looks at `status --json` until it is as wanted. That nobody waits for ever is what other tests show.
+/// Polls `status --json` until `wanted` holds. Other tests show that calls do not wait for ever.
 pub fn wait_until(home: &Home, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
         let status = home.status(name);
@@ -36,13 +36,13 @@ pub fn wait_until(home: &Home, name: &str, wanted: impl Fn(&Value) -> bool) -> V
     }
 }
 
-/// Who waits, in order.
+/// The process ids of the waiting calls, in order.
 pub fn waiting(status: &Value) -> Vec<u32> {
     let pid = |one: &Value| u32::try_from(one["pid"].as_u64().unwrap()).unwrap();
     status["queue"].as_array().unwrap().iter().map(pid).collect()
 }
 
-/// Starts the tool in a session of its own, and comes back when it is in the queue.
+/// Starts the tool in its own session, and returns when it is in the queue.
 pub fn start_waiting(home: &Home, name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Child {
     let child = in_a_session_of_its_own(home)
         .args(arguments)
@@ -64,7 +64,7 @@ fn in_a_session_of_its_own(home: &Home) -> std::process::Command {
     command
 }
 
-/// Whoever is under the same window takes turns as one: for the tests here that makes no difference.
+/// Processes under one window form one group on Windows, which makes no difference to these tests.
 #[cfg(windows)]
 fn in_a_session_of_its_own(home: &Home) -> std::process::Command {
     home.as_a_shell_would()
@@ -72,7 +72,7 @@ fn in_a_session_of_its_own(home: &Home) -> std::process::Command {
 
 type Waiter<'l> = Pin<Box<dyn Future<Output = Result<Grant<'l>, AcquireError>> + 'l>>;
 
-/// Calls that have entered the queue and sleep for ever: nobody polls them again.
+/// Calls that have entered the queue and sleep for ever, because they are not polled again.
 pub fn fill<'l>(limiter: &'l Limiter, request: &'l Request<'l>, count: usize) -> Vec<Waiter<'l>> {
     (0..count)
         .map(|i| {

@@ -1,4 +1,4 @@
-//! A real terminal: a window of tmux with a shell in it, typed into and read back.
+//! A real terminal: a tmux window with a shell, in which tests type and read.
 
 use crate::cli::{Home, binary};
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A busy machine may need long; a test that fails may take as long as this.
+/// Long enough for a busy machine. A failing test may take this long.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A shell in a window of its own. Its server ends with it.
+/// A shell in its own window. Its tmux server ends with it.
 pub struct Window {
     socket: String,
 }
 
 impl Window {
-    /// A window of that size, with these variables on top.
+    /// A window of this size, with these variables added to the environment.
     pub fn new(home: &Home, (width, height): (u16, u16), variables: &[(&str, &str)]) -> Window {
         static WINDOWS: AtomicU32 = AtomicU32::new(0);
         let number = WINDOWS.fetch_add(1, Ordering::Relaxed);
@@ -66,17 +66,17 @@ impl Window {
         self.tmux(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
     }
 
-    /// What can be read in it.
+    /// The visible text.
     pub fn text(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// The same with the sequences for colours.
+    /// The visible text with the escape sequences for colours.
     pub fn colours(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-e"])
     }
 
-    /// Waits until it is as wanted, and says what can be read then.
+    /// Waits until `wanted` holds, and returns the visible text.
     #[track_caller]
     pub fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + WAIT_TIMEOUT;
@@ -90,13 +90,13 @@ impl Window {
         }
     }
 
-    /// Waits until this can be read.
+    /// Waits until this text is visible.
     #[track_caller]
     pub fn until(&self, part: &str) -> String {
         self.wait(part, |text| text.contains(part))
     }
 
-    /// The process id of what the shell runs, once there is one of that name.
+    /// The process id of the shell's child with this name, once it exists.
     pub fn child(&self, name: &str) -> i32 {
         let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
         let end = Instant::now() + WAIT_TIMEOUT;
@@ -113,14 +113,14 @@ impl Window {
         }
     }
 
-    /// Asserts that the shell has its terminal back as it was: its modes, the cursor, the usual screen.
+    /// Asserts that the shell has its terminal back as it was: its modes, the cursor, the normal screen.
     #[track_caller]
     pub fn is_clean(&self, modes: &str) {
         assert_eq!(self.modes(), modes);
         assert_eq!(self.tmux(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(), "1 0");
     }
 
-    /// The modes of the terminal, as the shell leaves them to what it runs.
+    /// The terminal modes that the shell gives to its commands.
     pub fn modes(&self) -> String {
         self.line("clear; echo modes=$(stty -g | cksum)=");
         let text = self

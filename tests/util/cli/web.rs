@@ -1,29 +1,29 @@
-//! A real server on this machine that answers as it is told.
+//! A real HTTP server on this machine with prepared answers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers the calls in turn, the last answer again and again, and counts them.
+/// Gives its answers in turn, repeats the last one, and counts the calls.
 pub struct Web {
     port: u16,
     calls: Arc<AtomicUsize>,
 }
 
 impl Web {
-    /// Each answer is what goes over the line, such as `HTTP/1.1 429 No\r\nRetry-After: 1\r\n\r\n`.
+    /// Each answer is the raw text of a response, such as `HTTP/1.1 429 No\r\nRetry-After: 1\r\n\r\n`.
     pub fn start(answers: &'static [&'static str]) -> Web {
         Web::answering(|_, number| answers[number.min(answers.len() - 1)])
     }
 
-    /// Answers by the first line of what is asked, and how many came before it.
+    /// The answer depends on the first line of the request and on the number of requests before it.
     pub fn answering(answer: impl Fn(&str, usize) -> &'static str + Send + 'static) -> Web {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let calls = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&calls);
-        // It ends with the test.
+        // The thread ends with the test program.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let number = count.fetch_add(1, Ordering::SeqCst);

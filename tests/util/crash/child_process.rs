@@ -1,4 +1,4 @@
-//! Other processes: this very test binary, started again to play a role.
+//! Child processes of the crash tests: this test binary, started again in a role.
 
 use super::WATCHDOG;
 use super::image::Image;
@@ -16,20 +16,20 @@ use std::sync::mpsc::{Receiver, channel};
 const ROLE: &str = "SHMLIMIT_TEST_ROLE";
 const DIRECTORY: &str = "SHMLIMIT_TEST_DIRECTORY";
 
-/// The role this process was started for, if it is an actor. Each module that starts actors has a test that
-/// asks, and names it when it starts them.
+/// The role and directory of this process, if it is such a child. Each module that starts children has a test that
+/// calls this function, and names that test when it starts them.
 pub fn role() -> Option<(String, PathBuf)> {
     Some((std::env::var(ROLE).ok()?, std::env::var_os(DIRECTORY)?.into()))
 }
 
-/// On the actor's side: tells the test something.
+/// On the child's side: sends a message to the test.
 pub fn send(line: &str) {
-    // One write for the line: the test harness of this process also prints.
+    // A single write for the line, because the test harness of this process also prints.
     let _ = std::io::stdout().lock().write_all(format!("@{line}\n").as_bytes());
     let _ = std::io::stdout().flush();
 }
 
-/// On the actor's side: what the test says next. Without a test there is no reason to live.
+/// On the child's side: the next message of the test. Exits if the test has ended.
 pub fn receive() -> String {
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line) {
@@ -38,18 +38,18 @@ pub fn receive() -> String {
     }
 }
 
-/// On the actor's side: set up, waiting for the word to go on.
+/// On the child's side: reports that the setup is done, and waits for permission to go on.
 pub fn ready() {
     send(&format!("ready {}", gettid()));
     receive();
 }
 
-/// On the actor's side: a place that the tracer notices. Deadly without a tracer.
+/// On the child's side: a mark that the tracer notices. It kills the process if there is no tracer.
 pub fn mark() {
     let _ = raise(Signal::SIGUSR1);
 }
 
-/// Stops a process whose threads wait, none of them in the middle of a change.
+/// Stops a process whose threads wait. None of them is in the middle of a transaction then.
 pub fn stop_in_its_sleep(child_process: &ChildProcess, directory: &Path) {
     wait_until("it stands still outside the lock", || {
         child_process.signal(Signal::SIGSTOP);
@@ -64,21 +64,21 @@ pub fn stop_in_its_sleep(child_process: &ChildProcess, directory: &Path) {
     });
 }
 
-/// A process that plays a role. It is killed when this is dropped.
+/// A child process in a role. It is killed when this is dropped.
 pub struct ChildProcess {
     child: Child,
     to: ChildStdin,
     from: Receiver<String>,
     /// The process.
     pub pid: Pid,
-    /// The thread that plays.
+    /// The thread that runs the role.
     pub tid: Pid,
 }
 
 impl ChildProcess {
-    /// Starts an actor, which is the test with this path, and waits until it is set up.
+    /// Starts a child that runs the test with this path, and waits until its setup is done.
     pub fn start(test: &str, role: &str, directory: &Path) -> ChildProcess {
-        // Process ids choose slots; a newcomer of the test must not want the slot of a dead actor.
+        // The process id selects the slot. A newcomer in the test must not want the slot of a killed child.
         let mine = std::process::id() as usize % COMMON_SLOTS;
         loop {
             let mut child_process = ChildProcess::launch(test, role, directory);
@@ -91,7 +91,7 @@ impl ChildProcess {
         }
     }
 
-    /// Starts an actor that never gets [`ready`].
+    /// Starts a child that never becomes [`ready`].
     pub fn launch(test: &str, role: &str, directory: &Path) -> ChildProcess {
         let mut child = again(&[], test)
             .env(ROLE, role)
@@ -115,12 +115,12 @@ impl ChildProcess {
         ChildProcess { child, to, from, pid, tid: pid }
     }
 
-    /// Tells it something.
+    /// Sends a message to the child.
     pub fn send(&mut self, line: &str) {
         self.to.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// What it says next.
+    /// The next message of the child.
     pub fn receive(&mut self) -> String {
         self.from.recv_timeout(WATCHDOG).expect("an actor stays silent")
     }
@@ -130,12 +130,12 @@ impl ChildProcess {
         let _ = kill(self.pid, signal);
     }
 
-    /// Whether it has come to an end by itself.
+    /// Whether it has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Kills it and waits until it is gone, its memory and locks with it.
+    /// Kills it and waits until its memory and its locks are released.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

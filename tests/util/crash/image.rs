@@ -1,4 +1,4 @@
-//! Pictures of a segment, and what recovery makes of them.
+//! Images of a segment, and the state that recovery makes of them.
 
 use super::{CONCURRENCY, NAME, builder};
 use crate::util::directory;
@@ -11,9 +11,9 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Where participants' counts go when they leave.
+/// The words to which the counts of participants are added when they leave.
 const LEDGER: usize = layout::RINGS + LEDGER_AT - OUTCOMES_AT;
-/// How many of them: granted, refused, looked.
+/// The number of these counts: granted, refused, checked (`looked`).
 const COUNTED: usize = 3;
 
 /// Whether this is the temporary name of a file that replaces another.
@@ -26,18 +26,18 @@ pub fn is_replacement(name: &std::ffi::OsStr) -> bool {
 pub struct Image(Vec<u8>);
 
 impl Image {
-    /// A picture of nothing, to be taken anew.
+    /// An empty image, to be filled by [`Image::take`].
     pub fn blank() -> Image {
         Image(vec![0; layout::SIZE])
     }
 
-    /// Takes the picture anew. A mapped file in memory and its reads are one and the same pages.
+    /// Updates the image from the file. A mapped file in memory and its reads use the same pages.
     pub fn take(&mut self, file: &File) {
         self.0.resize(file.metadata().unwrap().len() as usize, 0);
         file.read_exact_at(&mut self.0, 0).unwrap();
     }
 
-    /// How many words the segment has: more than [`layout::WORDS`] if it has logs.
+    /// The number of words of the segment: more than [`layout::WORDS`] if it has logs.
     pub fn words(&self) -> usize {
         self.0.len() / 8
     }
@@ -46,7 +46,7 @@ impl Image {
         words.map(|word| self.word(word)).collect()
     }
 
-    /// A picture of the segment in a directory.
+    /// An image of the segment in a directory.
     pub fn of(directory: &Path) -> Image {
         let mut image = Image::blank();
         image.take(&open(directory));
@@ -68,12 +68,12 @@ impl Image {
         ((self.lock() >> 20 & 0x7ff) as usize).checked_sub(1)
     }
 
-    /// Whether somebody sleeps on the lock.
+    /// Whether a thread sleeps on the lock.
     pub fn has_sleeper(&self) -> bool {
         self.lock() >> 31 != 0
     }
 
-    /// The same picture with another lock word.
+    /// The same image with another lock word.
     pub fn with_lock(&self, lock: u32) -> Image {
         let mut image = self.clone();
         image.0[8 * layout::LOCK..][..4].copy_from_slice(&lock.to_ne_bytes());
@@ -85,7 +85,7 @@ impl Image {
         self.word(layout::VERSION).is_multiple_of(2)
     }
 
-    /// Permits that are out.
+    /// Permits in flight.
     pub fn in_flight(&self) -> u32 {
         self.word(layout::CORE + 1) as u32
     }
@@ -95,7 +95,7 @@ impl Image {
         self.range(layout::RULES..layout::EFFECTIVE)
     }
 
-    /// What is effective: permits, attention, terms of the rules.
+    /// The effective limits: permits, next check time, terms of the rules.
     pub fn effective(&self) -> Vec<u64> {
         self.range(layout::EFFECTIVE..layout::POLICY)
     }
@@ -115,12 +115,12 @@ impl Image {
         self.range(layout::WORDS..self.words())
     }
 
-    /// The policy as stored.
+    /// The stored policy.
     pub fn policy(&self) -> Vec<u64> {
         self.range(layout::POLICY..layout::POLICY_CHECKSUM + 1)
     }
 
-    /// Permits a slot says it holds.
+    /// Permits that a slot records as held.
     pub fn held(&self, index: usize) -> u32 {
         self.word(layout::slot_base(index) + slot::HELD) as u32
     }
@@ -130,7 +130,7 @@ impl Image {
         self.word(layout::slot_base(index) + slot::STATE) & 1 != 0
     }
 
-    /// Permits that all slots with an owner say they hold.
+    /// Permits that all slots with an owner record as held.
     pub fn held_by_all(&self) -> u32 {
         (0..layout::SLOTS).filter(|index| self.is_owned(*index)).map(|index| self.held(index)).sum()
     }
@@ -145,7 +145,7 @@ impl Image {
         self.word(layout::slot_base(index) + slot::REFUSED)
     }
 
-    /// How often calls were granted, refused and looked, by all who have ever counted.
+    /// How often calls were granted, refused and checked, by all participants there ever were.
     fn counted(&self) -> [u64; COUNTED] {
         std::array::from_fn(|count| {
             let slots = (0..layout::SLOTS).filter(|index| self.is_owned(*index));
@@ -161,12 +161,12 @@ impl Image {
         })
     }
 
-    /// Which places of the queue are taken.
+    /// The occupied places of the queue.
     pub fn taken(&self) -> Vec<usize> {
         (0..WAITERS).filter(|place| self.word(layout::PLACES + place / 64) >> (place % 64) & 1 == 1).collect()
     }
 
-    /// How many wait, by the count: of all priorities.
+    /// The number of waiting calls of all priorities, by the stored count.
     pub fn waiting(&self) -> u64 {
         (0..3).map(|priority| self.word(layout::WAITING) >> (16 * priority) & 0xffff).sum()
     }
@@ -176,7 +176,7 @@ impl Image {
         self.word(layout::entry_base(place) + word)
     }
 
-    /// The places of those who wait in a slot, in order of arrival.
+    /// The places of the calls that wait in a slot, in order of arrival.
     pub fn places_of(&self, slot: usize) -> Vec<usize> {
         let mut places = self.taken();
         places.retain(|place| self.entry(*place, entry::OWNER) as u32 as usize == slot + 2);
@@ -184,15 +184,15 @@ impl Image {
         places
     }
 
-    /// How often the wake word of a place has been rung.
+    /// How often the wake word of a place was used.
     pub fn wake_word(&self, place: usize) -> u32 {
         self.entry(place, layout::WAKE_WORD) as u32
     }
 
-    /// What a newcomer finds if everybody in this picture is dead: attaches to a copy, leaves it, and reads. Its own
-    /// traces are wiped: its slot, and the anchor of the clock.
+    /// The state that a newcomer finds if every process in this image is dead: it attaches to a copy, leaves it,
+    /// and reads. Its own traces are erased: its slot, and the anchor of the clock.
     ///
-    /// With `permits`, also requires that the newcomer can then have every permit, and not one more.
+    /// With `permits`, also requires that the newcomer can then take every permit, and not one more.
     pub fn recovered(&self, permits: bool) -> Recovered {
         let copy = directory();
         write(copy.path(), &self.0);
@@ -201,7 +201,8 @@ impl Image {
         let newcomer = open();
         let mine = Image::of(copy.path()).slot_of(std::process::id()).expect("the newcomer has a slot");
         assert_eq!(before[mine] & 1, 0, "the newcomer took a slot that had an owner");
-        // Before it leaves: leaving tells the next in the queue, and its new appointment would be a trace.
+        // Taken before the newcomer leaves: leaving wakes the next call in the queue, and its new wake time would
+        // be a trace.
         let after = Image::of(copy.path());
         drop(newcomer);
         assert!(Image::of(copy.path()).is_whole());
@@ -214,7 +215,7 @@ impl Image {
         );
         assert!(u64::from(after.in_flight()) <= CONCURRENCY, "more permits than there are");
         if self.is_whole() {
-            // What the dead have counted is in the ledger as soon as they are reclaimed.
+            // The counts of dead processes are in the ledger as soon as they are reclaimed.
             assert_eq!(after.counted(), self.counted(), "counts are lost, or counted twice");
         }
         let is_trace = |word: &usize| {
@@ -227,7 +228,7 @@ impl Image {
         assert_eq!(after.words(), all, "recovery changed the size of the file");
         let words = (0..all).filter(|word| layout::is_journaled(*word, all) && !is_trace(word));
         if permits {
-            // Nobody in the picture will ever look again; that need not be waited for.
+            // No process in the image will ever check again; the test need not wait until that is noticed.
             everybody_is_late(copy.path());
             let limiter = open();
             let mut grants = Vec::new();
@@ -246,7 +247,7 @@ impl Image {
         Recovered(words.map(|word| (word, after.word(word))).collect())
     }
 
-    /// The policy of the limiter that somebody gets who opens a copy of this segment; none if it cannot be used.
+    /// The policy of a limiter that is opened from a copy of this segment; `None` if it cannot be used.
     pub fn reopened(&self) -> Option<Policy> {
         let copy = directory();
         write(copy.path(), &self.0);
@@ -254,22 +255,23 @@ impl Image {
     }
 }
 
-/// Looks at a segment without copying it: after each instruction that would take longer than the instruction.
+/// Compares a segment without copying it. A copy after each instruction would take longer than the instruction.
 pub struct Camera(Mmap);
 
 impl Camera {
-    /// On the segment in a directory.
+    /// A camera on the segment in a directory.
     pub fn new(directory: &Path) -> Camera {
-        // SAFETY: nobody makes the file shorter; its bytes are only looked at while those who write it are stopped.
+        // SAFETY: no process truncates the file; its bytes are only read while the processes that write it are
+        // stopped.
         Camera(unsafe { Mmap::map(&open(directory)) }.unwrap())
     }
 
-    /// Whether the segment still is as in this picture.
+    /// Whether the segment still equals this image.
     pub fn still_shows(&self, image: &Image) -> bool {
         self.0[..] == image.0[..]
     }
 
-    /// Takes a picture anew.
+    /// Updates the image.
     pub fn take(&self, image: &mut Image) {
         image.0.resize(self.0.len(), 0);
         image.0.copy_from_slice(&self.0);
@@ -281,7 +283,7 @@ impl Camera {
 pub struct Recovered(Vec<(usize, u64)>);
 
 impl Recovered {
-    /// Only those words that count.
+    /// Keeps only the words for which `counts` holds.
     pub fn only(mut self, counts: &impl Fn(usize) -> bool) -> Recovered {
         self.0.retain(|(word, _)| counts(*word));
         self
@@ -292,7 +294,7 @@ impl Recovered {
         self.0.iter().find(|(index, _)| *index == word).map(|(_, value)| *value)
     }
 
-    /// Where two of them differ, for people.
+    /// The differences between two of them, as text.
     pub fn differences(&self, other: &Recovered) -> String {
         let differing = self.0.iter().zip(&other.0).filter(|(a, b)| a != b);
         differing.map(|(a, b)| format!("word {}: {:#x}, expected {:#x}; ", a.0, a.1, b.1)).collect()
@@ -301,20 +303,20 @@ impl Recovered {
 
 /// Words of an entry of the queue, from its start.
 pub mod entry {
-    /// Who waits.
+    /// The owner of the waiting call.
     pub const OWNER: usize = 0;
-    /// When it came, and its priority.
+    /// The number of its arrival, and its priority.
     pub const NUMBER: usize = 1;
-    /// Its turn.
+    /// Its position in the order.
     pub const TAG: usize = 2;
-    /// Its appointment.
+    /// Its wake time.
     pub const WAKE_AT: usize = 3;
 }
 
-/// How many may wait.
+/// The number of places in the queue.
 pub const WAITERS: usize = 1024;
 
-/// Gives everybody who waits an appointment.
+/// Sets the wake time of every waiting call.
 pub fn set_wake_time(directory: &Path, at: u64) {
     let image = Image::of(directory);
     for place in image.taken() {
@@ -322,12 +324,12 @@ pub fn set_wake_time(directory: &Path, at: u64) {
     }
 }
 
-/// Nobody has looked for a long time.
+/// Makes every waiting call look long overdue.
 fn everybody_is_late(directory: &Path) {
     set_wake_time(directory, 1);
 }
 
-/// Writes a word past the library.
+/// Writes a word, bypassing the library.
 pub fn store(directory: &Path, word: usize, value: u64) {
     let file = OpenOptions::new().write(true).open(directory.join(format!("{NAME}.shm"))).unwrap();
     file.write_all_at(&value.to_ne_bytes(), 8 * word as u64).unwrap();

@@ -18,7 +18,7 @@ pub const CONCURRENCY: u64 = 4;
 /// The longest that anything may take before a test gives up: far above every documented bound.
 pub const WATCHDOG: Duration = Duration::from_secs(20);
 
-/// One bucket and one GCRA of that many requests a period and at once.
+/// One token bucket and one GCRA, each with this limit per period, which is also its burst.
 fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Nanos, concurrency: u64) -> Policy {
     let rules = [
         RuleDraft::new(Algorithm::TokenBucket, bucket, period),
@@ -28,28 +28,28 @@ fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Nanos, concurrenc
     Policy::new(&PolicyDraft { provider, concurrency, rules: &rules, ..Default::default() }).unwrap()
 }
 
-/// So many requests an hour and at once.
+/// Two rules with these limits per hour, which are also their bursts.
 pub fn policy(bucket: u64, gcra: u64) -> Policy {
     two_rules("test", [bucket, gcra], Nanos::from_secs(3600), CONCURRENCY)
 }
 
-/// Rules that no test can exhaust: only permits and the lock are in the way.
+/// Rules that no test can exhaust: only permits and the lock can delay a call.
 pub fn fast_policy(concurrency: u64) -> Policy {
     fast_policy_of("test", concurrency)
 }
 
-/// The same under another name, so that it is another policy.
+/// The same under another name, so it is another policy.
 pub fn fast_policy_of(provider: &str, concurrency: u64) -> Policy {
     two_rules(provider, [100_000_000, 50_000_000], Nanos::from_secs(1), concurrency)
 }
 
-/// Room for every grant a test makes, but few enough that an hour's refill cannot hide a charge.
+/// Room for every grant that a test makes, but so few units that an hour's refill cannot hide a charge.
 pub fn usual_policy() -> Policy {
     policy(100, 50)
 }
 
-/// How the tests open the limiter: the dead are looked for at once, and the file's place is never checked, so that
-/// an operation takes the same way each time.
+/// The options with which the tests open the limiter. Dead processes are reclaimed at once, and the place of the
+/// file is never checked, so an operation takes the same path each time.
 pub fn builder(directory: &Path) -> Builder {
     let bounds = AttachOptions {
         lock: Duration::from_secs(5),
@@ -60,7 +60,7 @@ pub fn builder(directory: &Path) -> Builder {
     Limiter::builder(NAME).directory(directory).bounds(bounds)
 }
 
-/// For people and for the long version: how long it took. The tests themselves only mind whether it ended.
+/// Prints durations, for people and for the long version of the tests. The tests only check that everything ended.
 pub fn report(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let part = |percent: usize| times.get((times.len() * percent / 100).min(times.len().saturating_sub(1)));

@@ -1,4 +1,4 @@
-//! An actor under the microscope: one instruction at a time.
+//! A traced child process, executed one instruction at a time.
 
 use super::child_process::ChildProcess;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -8,23 +8,24 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What one step led to.
+/// The result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Somewhere in the operation.
+    /// Still in the operation.
     Inside,
     /// At the mark after it.
     Done,
 }
 
-/// A traced actor, standing at a mark or between two instructions.
+/// A traced child, stopped at a mark or between two instructions.
 pub struct Tracee {
-    /// The actor.
+    /// The child.
     pub child_process: ChildProcess,
     traced: bool,
 }
 
-/// One processor for tracer and tracee makes a step three times as fast. Each test has one of its own, if it can.
+/// A shared processor for tracer and tracee makes a step three times as fast. Each test uses another one if
+/// possible.
 fn pin(thread: Pid) {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static MINE: usize = TURN.fetch_add(1, Ordering::Relaxed));
@@ -37,7 +38,7 @@ fn pin(thread: Pid) {
 }
 
 impl Tracee {
-    /// Starts an actor and lets it run to its first mark.
+    /// Starts a child and lets it run to its first mark.
     pub fn start(test: &str, role: &str, directory: &std::path::Path) -> Tracee {
         let child_process = ChildProcess::start(test, role, directory);
         pin(child_process.tid);
@@ -59,7 +60,7 @@ impl Tracee {
         }
     }
 
-    /// Lets it run freely; the tracer no longer hears of it. It must not meet a mark again.
+    /// Lets it run freely, without the tracer. It must not reach a mark again.
     pub fn let_go(&mut self) {
         ptrace::detach(self.child_process.tid, None).unwrap();
         self.traced = false;
@@ -75,7 +76,7 @@ impl Tracee {
         }
     }
 
-    /// Runs to the next border of a system call, into it or out of it.
+    /// Runs to the next entry or exit of a system call.
     pub fn run_to_system_call(&mut self) -> Step {
         ptrace::syscall(self.child_process.tid, None).unwrap();
         match self.wait() {
@@ -92,14 +93,14 @@ impl Tracee {
         }
     }
 
-    /// Kills the whole process where it stands, and waits until it is gone.
+    /// Kills the whole process where it stands, and waits until it has ended.
     pub fn kill(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
         self.child_process.signal(Signal::SIGKILL);
-        // A traced thread stays until its tracer has heard of its end.
+        // A traced thread stays until its tracer has collected its end.
         while self.traced
             && let Ok(status) = waitpid(self.child_process.tid, Some(WaitPidFlag::__WALL))
         {

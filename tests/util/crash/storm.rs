@@ -1,21 +1,21 @@
-//! The storm's logs, and judging them.
+//! The logs of the storm test, and their evaluation.
 
 use shmlimit::{Algorithm, Nanos, RuleDraft};
 use std::path::{Path, PathBuf};
 
 const ENTRY: usize = 24;
 
-/// One line of a log.
+/// One entry of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     /// Granted at some moment between two readings of the clock.
     Granted { before: u64, after: u64 },
-    /// About to give the permit back; `cancel`: and what was charged.
+    /// About to release the permit; `cancel` means that the charge is given back, too.
     Ending { at: u64, cancel: bool },
 }
 
 impl Entry {
-    /// As written: one short append, so whole or not there.
+    /// The written form. One short append, so an entry is written completely or not at all.
     pub fn to_bytes(self) -> [u8; ENTRY] {
         let words = match self {
             Entry::Granted { before, after } => [0, before, after],
@@ -42,12 +42,12 @@ fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("log-"))
 }
 
-/// Grows with every grant.
+/// The total size of all logs, which grows with every grant.
 pub fn bytes_in_logs(directory: &Path) -> u64 {
     files(directory).map(|path| path.metadata().unwrap().len()).sum()
 }
 
-/// The same for one process; none yet if it has not begun.
+/// The size of one process's log; 0 if the process has not begun it.
 pub fn bytes_in_log(directory: &Path, pid: i32) -> u64 {
     directory.join(format!("log-{pid}")).metadata().map_or(0, |file| file.len())
 }
@@ -57,7 +57,7 @@ pub fn entries(bytes: &[u8]) -> Vec<Entry> {
     bytes.chunks_exact(ENTRY).map(Entry::from_bytes).collect()
 }
 
-/// One log a process.
+/// The logs, one per process.
 pub fn logs(directory: &Path) -> Vec<Vec<Entry>> {
     files(directory).map(|path| entries(&std::fs::read(path).unwrap())).collect()
 }
@@ -67,12 +67,12 @@ pub fn logs(directory: &Path) -> Vec<Vec<Entry>> {
 pub struct Call {
     pub before: u64,
     pub after: u64,
-    /// Held at least until then, if that is known.
+    /// The time until which it surely held its permit, if that is known.
     pub until: Option<u64>,
     pub cancelled: bool,
 }
 
-/// The calls in all logs, by the time they were surely granted.
+/// The calls in all logs, ordered by the time at which they were surely granted.
 pub fn calls(logs: &[Vec<Entry>]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for log in logs {
@@ -92,15 +92,15 @@ pub fn calls(logs: &[Vec<Entry>]) -> Vec<Call> {
     calls
 }
 
-/// The most permits that were provably out at one moment: granted before it, not yet on the way back.
+/// The most permits that were provably in flight at one moment: granted before it, and not yet released.
 pub fn most_at_once(calls: &[Call]) -> usize {
     let mut changes: Vec<(u64, i32)> = Vec::new();
     for call in calls {
-        // One that was killed held its permit at this very moment at least.
+        // A killed call held its permit at least at this very moment.
         changes.push((call.after, 1));
         changes.push((call.until.unwrap_or(call.after) + 1, -1));
     }
-    // At the same moment those that end come first: the end is the first moment at which it is not provable.
+    // At equal times, ends come first: an end is the first moment at which the permit is not provably held.
     changes.sort_unstable();
     let mut out = 0;
     changes
@@ -113,7 +113,7 @@ pub fn most_at_once(calls: &[Call]) -> usize {
         .unwrap_or(0) as usize
 }
 
-/// A rule as the judge understands it: never more than `burst` + `limit` per `period` in any window.
+/// A rule for the evaluation: never more than `burst` + `limit` per `period` in any window.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     pub limit: u64,
@@ -123,20 +123,20 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The same for the limiter.
+    /// The same rule for the limiter.
     pub fn draft(&self, algorithm: Algorithm) -> RuleDraft<'static> {
         RuleDraft { burst: Some(self.burst), ..RuleDraft::new(algorithm, self.limit, Nanos(self.period)) }
     }
 
-    /// Looks at every window for grants that were surely made in it (asked after it began, answered before it ended)
-    /// and says whether the fullest one exceeds the rule. Grants that were taken back do not count; nor do those that
-    /// were killed before they wrote their log. Both can only make the count smaller, so an excess is a proof.
+    /// Finds the window with the most grants that were surely made in it (asked after it began, answered before it
+    /// ended), and returns whether it exceeds the rule. Cancelled grants do not count, nor do grants of processes
+    /// that were killed before they wrote their log. Both can only make the count smaller, so an excess is a proof.
     pub fn worst_window(&self, calls: &[Call]) -> (bool, String) {
         let mut counted: Vec<Call> = calls.iter().filter(|call| !call.cancelled).copied().collect();
         counted.sort_by_key(|call| call.after);
         let Some(start) = counted.iter().map(|call| call.before).min() else { return (false, "none".into()) };
         let ends: Vec<u64> = counted.iter().map(|call| call.after).collect();
-        // For each possible end of the window: grants in it, less what has flowed in since `start`.
+        // For each possible end of the window: the grants in it, minus the refill since `start`.
         let level = |time: u64| (time - start) as i128 * i128::from(self.limit);
         let mut tree = MaxTree::new(ends.iter().map(|end| -level(*end)).collect());
         let mut order: Vec<usize> = (0..counted.len()).collect();
@@ -164,10 +164,10 @@ impl Rule {
     }
 }
 
-/// Values with "add to all from here on" and "where is the greatest of those enabled", both in logarithmic time.
+/// Values with two operations in logarithmic time: add to all from an index on, and find the greatest enabled one.
 struct MaxTree {
     leaves: usize,
-    /// The greatest below this node and where, without what was added above it.
+    /// The greatest value below this node and its index, without the amounts added above the node.
     max: Vec<(i128, usize)>,
     added: Vec<i128>,
 }
@@ -220,7 +220,7 @@ impl MaxTree {
     }
 }
 
-/// Prints how long nobody was granted anything after a kill, with and without somebody stopped meanwhile.
+/// Prints the time from each kill to the next grant, separately for kills during which a process was stopped.
 pub fn report_stalls(calls: &[Call], kills: &[u64], stops: &[(u64, u64)]) {
     let (mut quiet, mut disturbed) = (Vec::new(), Vec::new());
     for kill in kills {

@@ -1,4 +1,4 @@
-//! Walking through an operation one instruction at a time, and recovering every picture on the way.
+//! Executes an operation one instruction at a time, and recovers every image on the way.
 
 use super::image::{Camera, Image, Recovered, WAITERS};
 use super::ptrace::{Step, Tracee};
@@ -6,47 +6,49 @@ use shmlimit_segment::layout::VERSION;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The committed states that an operation went through, one picture each.
+/// The committed states that an operation went through, one image each.
 pub struct Walk {
-    /// The first as it was before.
+    /// The first one is the state before the operation.
     pub committed: Vec<Image>,
     last: Image,
 }
 
 impl Walk {
-    /// As it was.
+    /// The state before the operation.
     pub fn before(&self) -> &Image {
         &self.committed[0]
     }
 
-    /// After the whole operation, with what it does besides changing the state: wake words, tallies.
+    /// The state after the whole operation, with its effects outside of the transactional state: wake words,
+    /// tallies.
     pub fn last(&self) -> &Image {
         &self.last
     }
 
-    /// As it is.
+    /// The last committed state.
     pub fn after(&self) -> &Image {
         self.committed.last().unwrap()
     }
 }
 
-/// A lock word that nobody holds.
+/// A lock word without a holder.
 const FREE: u32 = 0;
 
-/// Walks through one operation and recovers every picture on the way.
+/// Executes one operation and recovers every image on the way.
 ///
-/// A commit is one store: the one that makes the version even. So at each picture recovery must give what the last
-/// even version showed, and a walk with two committed states gave exactly before or after, in this order.
+/// A commit is one store: the one that makes the version even. So recovery must return the state of the last even
+/// version at each image. If a walk has two committed states, recovery returned exactly the state before or the
+/// state after, in this order.
 pub fn walk(test: &str, role: &str, directory: &Path, permits: bool) -> Walk {
     walk_on(Tracee::start(test, role, directory), role, directory, permits)
 }
 
-/// The same with an actor that stands at its mark already.
+/// The same with a child that is already at its mark.
 pub fn walk_on(tracee: Tracee, role: &str, directory: &Path, permits: bool) -> Walk {
     walk_where(tracee, role, directory, permits, |_| true)
 }
 
-/// The same where only some words can be compared: those that do not depend on when recovery is tried.
+/// The same for operations where only some words can be compared: those that do not depend on the time of recovery.
 pub fn walk_where(
     mut tracee: Tracee,
     role: &str,
@@ -59,7 +61,7 @@ pub fn walk_where(
     camera.take(&mut last);
     let mut now = last.clone();
     let mut committed = vec![last.clone()];
-    // By lock word: who held the lock decides whose slot the newcomer gives up.
+    // By lock word: the lock holder determines whose slot the newcomer reclaims.
     let mut expected: HashMap<u32, Recovered> = HashMap::new();
     let (mut steps, mut pictures) = (0, 0);
     loop {
@@ -68,7 +70,7 @@ pub fn walk_where(
         if !camera.still_shows(&last) || step == Step::Done {
             camera.take(&mut now);
             pictures += 1;
-            // Who is woken earlier looks in vain, and sleeps on.
+            // A waiter that is woken before the change would find nothing, and sleep again.
             let wakes = (0..WAITERS).any(|place| now.wake_word(place) != last.wake_word(place));
             assert!(
                 !wakes || (now.is_whole() && now.lock_owner().is_none()),
@@ -76,7 +78,7 @@ pub fn walk_where(
             );
             let commits = now.is_whole() && !last.is_whole();
             let base = committed.last().unwrap();
-            // Compared as if nobody held the lock: a dead holder's slot is given up, and with it what it held.
+            // Compared without a lock holder: the slot of a dead holder is reclaimed, with everything it held.
             let unlocked = |image: &Image| image.with_lock(FREE).recovered(false).only(&counts);
             if commits && unlocked(&now) != unlocked(base) {
                 committed.push(now.clone());

@@ -1,4 +1,5 @@
-//! A client process that does what the test says, line by line: asks the limiter, calls the server, records.
+//! A client process that executes the test's commands, line by line: it asks the limiter, calls the server, and
+//! records.
 
 use super::http::{self, End};
 use super::{Server, mix};
@@ -10,9 +11,10 @@ use std::path::Path;
 use std::time::Duration;
 
 const ROLE: &str = "client";
-/// The test of the program that is a client. Each program that starts clients has it in its `main.rs`.
+/// The test that runs as a client. Each program that starts clients has it in its `main.rs`.
 const TEST: &str = "client_process";
-/// A label of a name has 63 characters at most, so no resolver has to be asked to know that there is no such host.
+/// A label of a host name has at most 63 characters, so it is known without a resolver that this host does not
+/// exist.
 const NO_SUCH_HOST: &str =
     "no-such-host-because-its-name-is-longer-than-the-sixty-three-letters-that-a-label-may-have";
 
@@ -21,20 +23,20 @@ pub fn start(directory: &Path, server: &Server) -> ChildProcess {
     start_at(directory, server.port())
 }
 
-/// Starts a client of whatever listens there.
+/// Starts a client of the server on this port.
 pub fn start_at(directory: &Path, port: u16) -> ChildProcess {
     let mut client = ChildProcess::start(TEST, &format!("{ROLE}:{port}"), directory);
     client.send("go");
     client
 }
 
-/// Says something to a client and waits for what it answers.
+/// Sends a command to a client and waits for its answer.
 pub fn request(client: &mut ChildProcess, line: &str) -> String {
     client.send(line);
     client.receive()
 }
 
-/// The life of a client; call it in the test named `client_process`.
+/// The main loop of a client; call it in the test named `client_process`.
 pub fn live() {
     let Some((role, directory)) = child_process::role() else { return };
     let port = role.strip_prefix(ROLE).and_then(|rest| rest.strip_prefix(':')).expect(&role);
@@ -66,13 +68,13 @@ impl<'l> Client<'l> {
                 self.keep(self.limiter.acquire(&request))
             }
             "get" => self.get(rest),
-            // When the record began, by the clock of the limiters, and what it led to.
+            // The time at which the recording began, by the limiters' clock, and the resulting advice.
             "record" => {
                 let (grant, end) = (self.grants.pop().expect("a grant"), self.end.take().expect("a call"));
                 let before = boot_time();
                 in_words(before, &end.told(|outcome| grant.record(outcome).unwrap()))
             }
-            // The same of a call that nobody granted.
+            // The same for a call without a grant.
             "tell" => {
                 let end = self.end.take().expect("a call");
                 let before = boot_time();
@@ -126,7 +128,7 @@ impl<'l> Client<'l> {
         words
     }
 
-    /// Asks without waiting, over and over, and calls whenever it may; says how often it could.
+    /// Asks without waiting, over and over, and calls after every grant. Returns how often it called.
     fn hammer(&mut self, rest: &str) -> String {
         let (times, path) = rest.split_once(' ').expect("how often, and what");
         let mut called = 0;
@@ -139,7 +141,7 @@ impl<'l> Client<'l> {
         format!("called {called}")
     }
 
-    /// Waits for its turn and calls, again and again for so many milliseconds; says how often it called.
+    /// Waits for its turn and calls, repeatedly for this many milliseconds. Returns how often it called.
     fn flood(&mut self, rest: &str) -> String {
         let (millis, path) = rest.split_once(' ').expect("how long, and what");
         let end = boot_time() + millis.parse::<u64>().unwrap() * 1_000_000;

@@ -1,11 +1,11 @@
-//! One HTTP call as a small program makes it: connect, ask, read the head of the answer, each with a time limit.
+//! One HTTP call as a small program makes it: connect, send, read the head of the answer, each with a time limit.
 
 use shmlimit::{NetError, Outcome};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long a call may take to connect; and, unless told otherwise, to be answered.
+/// The time limit for connecting, and for the answer of most paths.
 const WAIT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How a call ended.
@@ -13,12 +13,12 @@ const WAIT_TIMEOUT: Duration = Duration::from_millis(300);
 pub enum End {
     /// With an answer.
     Answered(u16, Vec<(String, String)>),
-    /// Without.
+    /// Without an answer.
     Failed(NetError),
 }
 
 impl End {
-    /// For people and for tests.
+    /// A short text for people and for tests.
     pub fn in_words(&self) -> String {
         match self {
             End::Answered(status, _) => status.to_string(),
@@ -26,7 +26,7 @@ impl End {
         }
     }
 
-    /// Hands it over as the limiter wants it.
+    /// Passes the outcome to `tell` in the limiter's type.
     pub fn told<R>(&self, tell: impl FnOnce(&Outcome<'_>) -> R) -> R {
         match self {
             End::Failed(error) => tell(&Outcome::error(*error)),
@@ -54,7 +54,7 @@ fn talk(host: &str, port: u16, path: &str) -> Result<End, NetError> {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => NetError::ConnectTimeout,
             _ => NetError::Connection,
         })?;
-    // Slow answers are in time, those that never come are not.
+    // Slow answers arrive within their limit; answers that never come time out.
     let timeout = if path.starts_with("/slow") { Duration::from_secs(10) } else { WAIT_TIMEOUT };
     stream.set_read_timeout(Some(timeout)).map_err(|_| NetError::Connection)?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

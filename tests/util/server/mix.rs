@@ -1,11 +1,11 @@
-//! A client that does all that clients do, in random order.
+//! A client that does everything that clients do, in random order.
 
 use super::http::{self, End};
 use crate::util::boot_time;
 use shmlimit::{AcquireError, Limiter, NetError, Priority, Request};
 use std::time::Duration;
 
-/// For so many milliseconds, from a seed; says how many calls were granted and how many refused.
+/// Runs for this many milliseconds, from a seed. Returns how many calls were granted and how many refused.
 pub fn run(limiter: &Limiter, port: u16, rest: &str) -> String {
     let (millis, seed) = rest.split_once(' ').expect("how long, and a seed");
     let end = boot_time() + millis.parse::<u64>().unwrap() * 1_000_000;
@@ -24,7 +24,7 @@ pub fn run(limiter: &Limiter, port: u16, rest: &str) -> String {
             Ok(grant) => grant,
             Err(AcquireError::Refused(_)) => {
                 refused += 1;
-                // Who is refused at once comes again a little later, as every program does.
+                // A refused client comes again a little later, as every program does.
                 std::thread::sleep(Duration::from_millis(below(5)));
                 continue;
             }

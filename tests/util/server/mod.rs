@@ -1,4 +1,4 @@
-//! A real HTTP server on this machine that answers by plan and keeps account of who called when.
+//! A real HTTP server on this machine that answers by plan and records every request.
 
 pub mod client;
 pub mod http;
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A status and headers.
     Status(u16, Vec<(String, String)>),
-    /// The same after a while.
+    /// A status after a delay.
     Slow(Duration, u16),
-    /// Never: the connection stays open until the client goes.
+    /// No answer: the connection stays open until the client leaves.
     Hang,
-    /// Closes the connection without a word.
+    /// Closes the connection without an answer.
     Close,
 }
 
 impl Answer {
-    /// A status without headers of interest.
+    /// A status without special headers.
     pub fn status(status: u16) -> Answer {
         Answer::Status(status, Vec::new())
     }
@@ -42,13 +42,14 @@ impl Answer {
 /// A request as the server saw it.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// What was asked for.
+    /// The requested path.
     pub path: String,
-    /// When, on the clock of the limiters.
+    /// The time of the request, on the limiters' clock.
     pub at: u64,
-    /// How the server answered.
+    /// The status of the answer.
     pub status: u16,
-    /// How many requests waited for an answer, this one included, without those whose clients had gone.
+    /// The number of requests that waited for an answer, including this one and without those whose clients had
+    /// left.
     pub open: usize,
 }
 
@@ -56,10 +57,10 @@ pub struct Seen {
 struct Book {
     plans: HashMap<String, VecDeque<Answer>>,
     seen: Vec<Seen>,
-    /// Connections whose requests are not answered yet, and the most there ever were of them.
+    /// Connections whose requests are not answered yet. `most` is the greatest number of them at one time.
     open: Vec<RawFd>,
     most: usize,
-    /// What those had asked for who went before they were answered.
+    /// The paths of requests whose clients left before the answer.
     left: Vec<String>,
 }
 
@@ -69,11 +70,12 @@ impl Book {
     }
 }
 
-/// Whether the other end of a connection, which has said all it had to say, is still there.
+/// Whether the client of a connection, which has sent its whole request, is still connected.
 fn is_there(stream: RawFd) -> bool {
     let mut byte = 0u8;
     let flags = nix::libc::MSG_PEEK | nix::libc::MSG_DONTWAIT;
-    // SAFETY: room for the one byte that may come; whose descriptor it is stays open while it is in the book.
+    // SAFETY: room for the one byte that may come; the descriptor belongs to a connection in the book, and stays
+    // open while it is there.
     unsafe { nix::libc::recv(stream, (&raw mut byte).cast(), 1, flags) != 0 }
 }
 
@@ -85,7 +87,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to answer: 200, unless a [plan](Self::plan) says otherwise.
+    /// Starts the server. It answers 200, unless a [plan](Self::plan) says otherwise.
     pub fn start() -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -98,19 +100,19 @@ impl Server {
                     break;
                 }
                 let book = Arc::clone(&theirs);
-                // Whatever goes wrong with one connection is that client's matter.
+                // A failure of one connection affects only that client.
                 std::thread::spawn(move || drop(serve(&stream, &book)));
             }
         });
         Server { address, book, stop }
     }
 
-    /// Where it listens.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// What comes next on a path: one answer a request, then 200 again.
+    /// Plans the next answers on a path, one per request. After them it answers 200 again.
     pub fn plan(&self, path: &str, answers: impl IntoIterator<Item = Answer>) {
         self.book.lock().unwrap().plans.entry(path.to_owned()).or_default().extend(answers);
     }
@@ -120,17 +122,17 @@ impl Server {
         self.book.lock().unwrap().seen.clone()
     }
 
-    /// The most requests there were at once that waited for an answer.
+    /// The most requests that waited for an answer at one time.
     pub fn most_at_once(&self) -> usize {
         self.book.lock().unwrap().most
     }
 
-    /// How many went before they were answered, of those who asked for this, and were to be answered slowly.
+    /// How many clients left before a slow answer on this path.
     pub fn left(&self, path: &str) -> usize {
         self.book.lock().unwrap().left.iter().filter(|left| *left == path).count()
     }
 
-    /// Those for one path.
+    /// The requests for one path.
     pub fn seen_at(&self, path: &str) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.path == path).collect()
     }
@@ -139,7 +141,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // The one who accepts looks at the flag only when somebody comes.
+        // The accepting thread checks the flag only when a connection comes.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -197,7 +199,8 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
     stream.write_all(head.as_bytes())
 }
 
-/// `/status/503` is answered with 503, `/retry-after` with 429, `/slow` and what begins so slowly; everything else is fine.
+/// `/status/503` is answered with 503, `/retry-after` with 429. Paths that begin with `/slow` are answered slowly,
+/// and all others with 200.
 fn by_path(path: &str) -> Answer {
     match path {
         "/retry-after" => Answer::retry_after(429, "0"),
@@ -208,17 +211,17 @@ fn by_path(path: &str) -> Answer {
     }
 }
 
-/// A port on which connecting takes for ever: the line of those not yet accepted is full, and nobody accepts.
+/// A port on which connecting never succeeds: its backlog is full, and no connection is accepted.
 pub struct Deaf {
     listener: TcpListener,
     _queued: Vec<TcpStream>,
 }
 
 impl Deaf {
-    /// Fills the line.
+    /// Fills the backlog.
     pub fn start() -> Deaf {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        // SAFETY: an open socket of ours; to listen again only shortens the line.
+        // SAFETY: an open socket of this server; listening again only shortens the backlog.
         assert_eq!(unsafe { nix::libc::listen(listener.as_raw_fd(), 0) }, 0);
         let address = listener.local_addr().unwrap();
         let come = || TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok();
@@ -226,7 +229,7 @@ impl Deaf {
         Deaf { listener, _queued: queued }
     }
 
-    /// Where nobody answers.
+    /// The port on which nothing is accepted.
     pub fn port(&self) -> u16 {
         self.listener.local_addr().unwrap().port()
     }

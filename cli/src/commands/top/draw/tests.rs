@@ -42,7 +42,7 @@ fn picture(model: &Model, app: &mut App, theme: &Theme, width: u16, height: u16)
 }
 
 #[test]
-fn no_size_is_too_much_or_too_little() {
+fn the_screen_can_be_drawn_at_every_size() {
     let place = tempfile::tempdir().unwrap();
     let (full, empty) = (model(&place), Model::default());
     let ways = [
@@ -101,7 +101,7 @@ fn a_usual_terminal_shows_state_rates_shares_and_keys() {
 }
 
 #[test]
-fn those_who_are_gone_are_named_whole_in_80_columns() {
+fn exited_processes_are_shown_completely_in_80_columns() {
     let place = tempfile::tempdir().unwrap();
     let source = ConfigSource::default().setting("rate", "1000/day");
     let web = Limiter::builder("web").directory(place.path()).config(source).open().unwrap();
@@ -117,7 +117,7 @@ fn those_who_are_gone_are_named_whole_in_80_columns() {
 }
 
 #[test]
-fn without_a_unicode_locale_all_is_ascii() {
+fn without_a_unicode_locale_the_screen_is_ascii() {
     let place = tempfile::tempdir().unwrap();
     let model = model(&place);
     for (help, name) in [(true, "web"), (false, "web"), (false, "tmdb"), (false, "bad")] {
@@ -129,7 +129,7 @@ fn without_a_unicode_locale_all_is_ascii() {
 }
 
 #[test]
-fn the_worst_or_the_busiest_can_come_first() {
+fn limiters_can_be_sorted_by_name_grants_or_state() {
     let place = tempfile::tempdir().unwrap();
     let model = model(&place);
     let order = |sort| App { sort, ..App::default() }.order(&model).join(" ");
@@ -139,7 +139,7 @@ fn the_worst_or_the_busiest_can_come_first() {
 }
 
 #[test]
-fn large_numbers_are_short() {
+fn large_numbers_are_abbreviated() {
     for (number, text) in [(9_999, "9999"), (10_000, "10k"), (12_345_678, "12M"), (1 << 48, "281474G")] {
         assert_eq!(short(number), text);
     }
@@ -147,7 +147,7 @@ fn large_numbers_are_short() {
 }
 
 #[test]
-fn hostile_text_does_nothing_to_the_terminal() {
+fn hostile_text_is_escaped_on_the_screen() {
     let mut model = Model::default();
     let observations = [("bad", "is \x1b[2J\u{9b}\u{202e}damaged"), ("ev\u{2066}il", "\u{200f}")];
     let observations = observations.map(|(name, error)| (name.to_owned(), Err(error.to_owned())));
