@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 /// Short, so that some chunks are not interrupted on a busy machine.
 const CHUNK: u64 = 5_000;
@@ -33,7 +34,7 @@ fn measure(rule: RuleDraft<'_>, apart: u64) -> (f64, u64) {
 }
 
 fn main() {
-    let second = Nanos::from_secs(1);
+    let second = Duration::from_secs(1);
     let gcra = RuleDraft::new(Algorithm::Gcra, 1_000, second);
     let rules = [
         ("token_bucket", RuleDraft::new(Algorithm::TokenBucket, 1_000, second)),
@@ -48,7 +49,7 @@ fn main() {
     println!("| algorithm | ns a call, at the rate | granted | ns a call, at twice the rate | granted |");
     println!("| --- | --- | --- | --- | --- |");
     for (name, rule) in rules {
-        let step = second.0 / rule.limit;
+        let step = second.as_nanos() as u64 / rule.limit;
         let ((grant, all), (mixed, half)) = (measure(rule, step), measure(rule, step / 2));
         println!("| {name} | {grant:.0} | {all} % | {mixed:.0} | {half} % |");
     }

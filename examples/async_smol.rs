@@ -1,6 +1,6 @@
 //! Ten tasks share 10 calls a second on smol, and one of them is for a user: `cargo run --example async_smol`.
 
-use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
+use shmlimit::{AcquireError, Algorithm, Limiter, Priority, Rate, Request};
 use std::time::{Duration, Instant};
 
 /// smol's way to let time pass.
@@ -18,9 +18,8 @@ async fn call(limiter: Limiter, request: Request<'static>, name: String) -> Resu
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
-    let rule = RuleDraft { burst: Some(2), ..RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(1)) };
-    let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
-    let limiter = Limiter::builder("demo").directory(directory.path()).policy(policy).open()?;
+    let builder = Limiter::builder("demo").rate(Rate::per_second(10)).burst(2).algorithm(Algorithm::Gcra);
+    let limiter = builder.directory(directory.path()).open()?;
     smol::block_on(async {
         let mut tasks: Vec<_> = (0..9)
             .map(|number| {

@@ -3,7 +3,7 @@
 //! Run it twice at the same time with the same directory (`cargo run --example async_tokio -- /dev/shm/demo`): both
 //! together keep the limit, and each has half of it.
 
-use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{AcquireError, Algorithm, Limiter, Request};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let temporary = tempfile::tempdir()?;
     let directory = std::env::args_os().nth(1).map_or(temporary.path().to_owned(), PathBuf::from);
-    let rule = RuleDraft { burst: Some(2), ..RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(1)) };
-    let draft = PolicyDraft { concurrency: Some(3), rules: &[rule], ..PolicyDraft::default() };
-    let limiter = Limiter::builder("demo").directory(&directory).policy(Policy::new(&draft)?).open()?;
+    let builder = Limiter::builder("demo").rate("10/s").burst(2).algorithm(Algorithm::Gcra).concurrency(3);
+    let limiter = builder.directory(&directory).open()?;
 
     let start = Instant::now();
     let tasks: Vec<_> = (0..20)

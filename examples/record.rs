@@ -1,6 +1,6 @@
 //! Calls, tells everybody how that ended, and heeds the advice: `cargo run --example record`.
 
-use shmlimit::{Limiter, Outcome, Policy, PolicyDraft, Request};
+use shmlimit::{Limiter, Outcome, Request};
 use std::time::Instant;
 
 /// Stands in for an HTTP client: a status and its headers. The server is busy at first.
@@ -14,8 +14,7 @@ fn call(attempt: u32) -> (u16, Vec<(&'static str, &'static str)>) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
-    let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
-    let limiter = Limiter::builder("demo").directory(directory.path()).policy(policy).open()?;
+    let limiter = Limiter::builder("demo").directory(directory.path()).concurrency(4).open()?;
     for attempt in 1.. {
         // Waits its turn, and also until a Retry-After that any program was given is over.
         let grant = limiter.acquire(&Request::new())?;

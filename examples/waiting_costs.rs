@@ -1,7 +1,7 @@
 //! What waiting costs here: how long after a permit was given back another process has it, and how late a waiting call wakes,
 //! beside a plain sleep in the same run: `cargo run --release --example waiting_costs`.
 
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
@@ -62,8 +62,10 @@ fn measure() -> Result<(), Box<dyn Error>> {
     other.wait()?;
     tell("hand-over to a process that waits", passed);
 
-    let rule =
-        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos(GAP.as_nanos() as u64)) };
+    let rule = RuleDraft {
+        burst: Some(1),
+        ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(GAP.as_nanos() as u64))
+    };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
     let timed = Limiter::builder("timed").directory(directory.path()).policy(policy).create()?;
     timed.acquire(&Request::new())?.release()?;

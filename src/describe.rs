@@ -3,7 +3,8 @@
 use crate::quantity;
 use crate::settings::Settings;
 use shmlimit_kernel::policy::{BreakerKind, PerSecond};
-use shmlimit_kernel::{Algorithm, BurstMode, Nanos, Policy};
+use shmlimit_kernel::{Algorithm, BurstMode, Policy};
+use std::time::Duration;
 
 /// Every setting of a policy, as key and value.
 ///
@@ -63,7 +64,7 @@ pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
     let rule = policy.rules().get(i)?;
     let refilled = match rate_base(policy, i) {
         // A rate is in billionths a second.
-        Some(rate) => u128::from(rate.0) * u128::from(rule.period.0) / 1_000_000_000_000_000_000,
+        Some(rate) => u128::from(rate.0) * rule.period.as_nanos() / 1_000_000_000_000_000_000,
         None => u128::from(rule.limit),
     };
     let (limit, burst) = (u128::from(rule.limit), u128::from(rule.burst));
@@ -94,8 +95,8 @@ pub fn share(millionths: u32) -> String {
 }
 
 /// A duration as people write it, exactly: the largest unit that divides it.
-pub fn duration(nanos: Nanos) -> String {
-    quantity::span(nanos)
+pub fn duration(duration: Duration) -> String {
+    quantity::span(duration)
 }
 
 #[cfg(test)]
@@ -107,9 +108,9 @@ mod tests {
         for (nanos, text) in
             [(0, "0s"), (1, "1ns"), (1_500, "1500ns"), (1_000_000_000, "1s"), (90_000_000_000, "90s")]
         {
-            assert_eq!(duration(Nanos(nanos)), text);
+            assert_eq!(duration(Duration::from_nanos(nanos)), text);
         }
-        assert_eq!(duration(Nanos(86_400_000_000_000)), "1d");
+        assert_eq!(duration(Duration::from_secs(86_400)), "1d");
     }
 
     #[test]

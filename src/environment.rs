@@ -29,8 +29,9 @@
 use crate::Error;
 use crate::settings::{Given, KeyInfo, RuleSettings, Settings, keys};
 use shmlimit_kernel::policy::BreakerKind;
-use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyError};
+use shmlimit_kernel::{Algorithm, Policy, PolicyError};
 use std::fmt;
+use std::time::Duration;
 
 /// The product's prefix, and the older one.
 const PREFIXES: [&str; 2] = ["SHMLIMIT_", "ANIVAULT_"];
@@ -240,7 +241,7 @@ impl Patch {
         // Fast enough for any capacity.
         let bucket = RuleSettings {
             limit: Some(1_000_000),
-            period: Some(Nanos::from_secs(1)),
+            period: Some(Duration::from_secs(1)),
             ..RuleSettings::new(Algorithm::TokenBucket)
         };
         for entry in &self.entries {

@@ -4,10 +4,10 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use shmlimit::{Limiter, Outcome, Request};
+//! use shmlimit::{Limiter, Outcome, Rate, Request};
 //!
-//! // 35 calls a second, 4 at a time, shared with every other program that opens `tmdb`.
-//! let limiter = Limiter::open("tmdb")?;
+//! // 10 calls a second, 4 at a time, shared with every other program that opens `api`.
+//! let limiter = Limiter::builder("api").rate(Rate::per_second(10)).concurrency(4).open()?;
 //! let grant = limiter.acquire(&Request::new())?;
 //! // … call the API, then tell all who share the limiter how it went; the permit goes back …
 //! let advice = grant.record(&Outcome::http(429, &[("Retry-After", "30")]))?;
@@ -33,14 +33,11 @@
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
-//! use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
+//! use shmlimit::{AcquireError, Limiter, Priority, Request};
 //! use std::time::Duration;
 //!
-//! // A limit of your own, where there is no preset: 2 an hour. The same in one line with the feature `config`:
-//! // Limiter::builder("mine").config(ConfigSource::default().setting("rate", "2/h"))
-//! let rule = RuleDraft::new(Algorithm::SlidingLog, 2, Nanos::from_secs(3600));
-//! let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
-//! let limiter = Limiter::builder("mine").directory(directory.path()).policy(policy).open()?;
+//! // 2 an hour.
+//! let limiter = Limiter::builder("mine").directory(directory.path()).rate("2/h").open()?;
 //!
 //! let request = Request::new().priority(Priority::User).timeout(Duration::from_secs(5));
 //! limiter.acquire(&request)?.release()?;
@@ -58,10 +55,10 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | the handle, and how to open it | [`Limiter`], [`Builder`], `config::ConfigSource`, [`presets`] |
+//! | the handle, and how to open it | [`Limiter`], [`Builder`], [`Rate`], [`OnMismatch`], [`Policy`], `config::ConfigSource`, [`presets`] |
 //! | what you ask for and get | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`PendingAcquire`] |
 //! | how calls ended, and how the server is doing | [`Outcome`], [`Advice`], [`Condition`], [`BreakerState`], [`BreakerCommand`] |
-//! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`Limiter::list`] |
+//! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`metrics`], [`Limiter::list`] |
 //! | tests that do not sleep | [`TestClock`], [`Builder::test_clock`] |
 //! | what can go wrong | [`Error`]; each says what to do |
 //!
@@ -83,33 +80,36 @@
 
 #[cfg(feature = "config")]
 pub mod config;
+mod config_error;
 pub mod describe;
 pub mod environment;
+#[doc(hidden)]
 pub mod headers;
 mod limiter;
+pub mod metrics;
 pub mod presets;
 // Without files only what the environment and descriptions need is used of these two.
 #[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod quantity;
-#[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod rate;
 #[cfg_attr(not(feature = "config"), allow(dead_code, unused_imports))]
 mod settings;
 mod test_clock;
 
+pub use config_error::ConfigError;
 pub use limiter::{
     AcquireError, Advice, Attached, Builder, ClockFacts, Condition, Counts, DirectoryFacts, Document,
-    GateSnapshot, Grant, GroupId, Inspection, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCode,
-    OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest,
-    PauseSnapshot, Paused, PendingAcquire, Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage,
-    TransitionSnapshot, Value, WaiterSnapshot,
+    GateSnapshot, Grant, GroupId, Inspection, Limiter, Listing, LockHolder, NetError, OnMismatch, Outcome,
+    OutcomeCode, OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot,
+    PauseRequest, PauseSnapshot, Paused, PendingAcquire, Refusal, Removal, Request, RuleSnapshot, Snapshot,
+    Step, Storage, Transition, TransitionSnapshot, Value, WaiterSnapshot,
 };
+pub use rate::{Rate, RateError};
 pub use shmlimit_kernel::backoff::WaitSource;
 pub use shmlimit_kernel::breaker::{BreakerCommand, BreakerState, TransitionCause};
-pub use shmlimit_kernel::health_state::Transition;
 pub use shmlimit_kernel::outcome::OutcomeClass;
 pub use shmlimit_kernel::{
-    Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft,
+    Algorithm, Fairness, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft, UnknownName,
 };
 pub use shmlimit_segment::sys::Account;
 pub use shmlimit_segment::{Error, paths};
@@ -120,8 +120,7 @@ pub mod policy {
     pub use crate::headers::HeaderFormat;
     pub use shmlimit_kernel::policy::{
         Adaptive, AdaptiveDraft, Backoff, Breaker, BreakerKind, BurstFrom, BurstMode, HeaderCode, Jitter,
-        Key, MAX_AMOUNT, Name, OutcomeWindow, PaceWindow, PaceWindowDraft, PerSecond, Queueing, REQUESTS,
-        Rule, WindowKind,
+        Key, Name, OutcomeWindow, PaceWindow, PaceWindowDraft, PerSecond, Queueing, Rule, WindowKind,
     };
 }
 

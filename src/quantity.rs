@@ -1,8 +1,8 @@
 //! Durations, amounts and shares as people write them, read and written exactly: no number passes through a float.
 
-use shmlimit_kernel::Nanos;
 use shmlimit_kernel::policy::WHOLE_SHARE;
 use shmlimit_kernel::policy::{decimal_text, duration_text};
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 /// Every spelling of a unit of time, and its length in nanoseconds.
@@ -57,13 +57,14 @@ const SHARE_DIGITS: usize = 6;
 /// Reads a duration: `250ms`, `30s`, `1.5h`, `1h30m`, `1d`, or a plain number of seconds.
 ///
 /// ```
-/// use shmlimit::{Nanos, config::duration};
-/// assert_eq!(duration("0.1"), Ok(Nanos(100_000_000)));
-/// assert_eq!(duration("5m"), Ok(Nanos::from_secs(300)));
-/// assert_eq!(duration("1h30m"), Ok(Nanos::from_secs(5400)));
+/// use shmlimit::config::duration;
+/// use std::time::Duration;
+/// assert_eq!(duration("0.1"), Ok(Duration::from_millis(100)));
+/// assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+/// assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
 /// assert!(duration("soon").is_err());
 /// ```
-pub fn duration(text: &str) -> Result<Nanos, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let (first, size, mut rest) = part(text.trim())?;
     let (mut total, mut size) = (decimal_times(first, size.unwrap_or(SECOND))?, size);
     // Several parts go from large to small, each with its unit: anything else is a slip.
@@ -76,7 +77,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
         total = total.checked_add(decimal_times(number, smaller)?).ok_or_else(too_large)?;
         (size, rest) = (next, after);
     }
-    Ok(Nanos(total))
+    Ok(Duration::from_nanos(total))
 }
 
 /// The number at the start of a text, the size of its unit if it has one, and what follows.
@@ -157,8 +158,8 @@ pub(crate) fn written(parts: u64, digits: usize) -> String {
 }
 
 /// A duration as people write it.
-pub(crate) fn span(nanos: Nanos) -> String {
-    duration_text(u128::from(nanos.0))
+pub(crate) fn span(duration: Duration) -> String {
+    duration_text(duration.as_nanos())
 }
 
 /// The length of a unit of time in nanoseconds.
@@ -222,7 +223,7 @@ mod tests {
             ("1m0.5s", 60 * SECOND + SECOND / 2),
             ("18446744073709551615ns", u64::MAX),
         ] {
-            assert_eq!(duration(text), Ok(Nanos(nanos)), "{text}");
+            assert_eq!(duration(text), Ok(Duration::from_nanos(nanos)), "{text}");
         }
     }
 

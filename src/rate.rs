@@ -1,39 +1,222 @@
-//! Rates as people write them: `35/s`, `1000/day`. Here the text of `--rate` is read.
+//! Rates: so many units per period, as code and as text (`35/s`, `1000/day`, `tokens=30k/min`).
 
-use crate::quantity::{amount, duration, unit_size};
-use shmlimit_kernel::Nanos;
+use crate::quantity::{amount, duration, span, unit_size};
+use shmlimit_kernel::Rule;
+use shmlimit_kernel::policy::{Name, REQUESTS};
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// So many units per period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    /// Units.
-    pub limit: u64,
-    /// The period.
-    pub period: Nanos,
-}
-
-/// Reads a rate: `35/s`, `1000/day`, `40/10s`, `10k/h`, `35 per second`.
+///
+/// A rate without a burst admits at most its limit in any one period, wherever that period begins.
 ///
 /// ```
-/// use shmlimit::{Nanos, config::{Rate, rate}};
-/// assert_eq!(rate("40/10s"), Ok(Rate { limit: 40, period: Nanos::from_secs(10) }));
-/// assert_eq!(rate("1000/day"), Ok(Rate { limit: 1000, period: Nanos::from_secs(86_400) }));
+/// use shmlimit::Rate;
+/// use std::time::Duration;
+///
+/// assert_eq!("100/min".parse(), Ok(Rate::per_minute(100)));
+/// assert_eq!("40/10s".parse(), Ok(Rate::new(40, Duration::from_secs(10))));
+/// assert_eq!("tokens=30k/min".parse(), Ok(Rate::per_minute(30_000).unit("tokens")));
+/// assert_eq!(Rate::per_minute(30_000).unit("tokens").to_string(), "tokens=30000/min");
 /// ```
-pub fn rate(text: &str) -> Result<Rate, String> {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Rate {
+    /// How many units.
+    pub limit: u64,
+    /// The period.
+    pub period: Duration,
+    /// What is counted. `None`: requests.
+    pub unit: Option<String>,
+    /// The name of the rule, for people and for keys such as `rules.NAME.limit`. `None`: the library chooses one.
+    pub name: Option<String>,
+}
+
+impl Rate {
+    /// `limit` units per `period`. A limit or a period of zero is an error when the limiter is opened.
+    pub const fn new(limit: u64, period: Duration) -> Rate {
+        Rate { limit, period, unit: None, name: None }
+    }
+
+    /// `limit` units per second.
+    pub const fn per_second(limit: u64) -> Rate {
+        Rate::new(limit, Duration::from_secs(1))
+    }
+
+    /// `limit` units per minute.
+    pub const fn per_minute(limit: u64) -> Rate {
+        Rate::new(limit, MINUTE)
+    }
+
+    /// `limit` units per hour.
+    pub const fn per_hour(limit: u64) -> Rate {
+        Rate::new(limit, HOUR)
+    }
+
+    /// `limit` units per 24 hours.
+    pub const fn per_day(limit: u64) -> Rate {
+        Rate::new(limit, DAY)
+    }
+
+    /// Counts another unit than requests, such as `tokens`.
+    #[must_use]
+    pub fn unit(mut self, unit: impl Into<String>) -> Rate {
+        self.unit = Some(unit.into());
+        self
+    }
+
+    /// Names the rule.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Rate {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Limit and period of a rule.
+    pub(crate) fn of(rule: &Rule) -> Rate {
+        Rate::new(rule.limit, rule.period)
+    }
+
+    /// What is counted.
+    pub(crate) fn unit_name(&self) -> &str {
+        self.unit.as_deref().unwrap_or(REQUESTS)
+    }
+
+    /// The name of the rule beside others: the one that was given, or `tokens_per_min`. It says nothing about the limit,
+    /// so that the rule keeps its name, and with it its counts, when the limit changes.
+    pub(crate) fn name_beside_others(&self) -> Option<String> {
+        let made = || Some(format!("{}_per_{}", self.unit_name(), Period(self.period)));
+        self.name.clone().or_else(made).filter(|name| self.name.is_some() || Name::new(name).is_some())
+    }
+}
+
+impl fmt::Display for Rate {
+    /// The rate as text that reads back as the same rate, except for the name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(unit) = &self.unit {
+            write!(f, "{unit}=")?;
+        }
+        write!(f, "{}/{}", self.limit, Period(self.period))
+    }
+}
+
+/// A period as people write it behind the stroke of a rate.
+struct Period(Duration);
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            MINUTE => f.write_str("min"),
+            HOUR => f.write_str("h"),
+            DAY => f.write_str("day"),
+            period if period == Duration::from_secs(1) => f.write_str("s"),
+            period => f.write_str(&span(period)),
+        }
+    }
+}
+
+/// Why a text is no rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rate = {text}: {problem}")]
+pub struct RateError {
+    text: String,
+    problem: String,
+}
+
+impl RateError {
+    fn new(text: &str, problem: impl Into<String>) -> RateError {
+        RateError { text: text.escape_debug().to_string(), problem: problem.into() }
+    }
+
+    /// The text, with control characters escaped.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What is wrong with it, and what is allowed: `must be …`.
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+}
+
+impl From<Infallible> for RateError {
+    fn from(never: Infallible) -> RateError {
+        match never {}
+    }
+}
+
+impl FromStr for Rate {
+    type Err = RateError;
+
+    /// Reads `35/s`, `1000/day`, `40/10s`, `10k/h`, `35 per second` and, with a unit, `tokens=30k/min`.
+    fn from_str(text: &str) -> Result<Rate, RateError> {
+        let bad = |problem: String| RateError::new(text, problem);
+        let (unit, rate) = match text.split_once('=') {
+            Some((unit, rate)) => (Some(unit.trim()), rate),
+            None => (None, text),
+        };
+        if unit.is_some_and(|unit| Name::new(unit).is_none()) {
+            let problem =
+                "the unit must be 1 to 32 characters of A-Z a-z 0-9 . _ : -, such as tokens=30k/min";
+            return Err(bad(problem.to_owned()));
+        }
+        let (limit, period) = parts(rate).map_err(bad)?;
+        Ok(Rate { unit: unit.map(str::to_owned), ..Rate::new(limit, period) })
+    }
+}
+
+impl TryFrom<&str> for Rate {
+    type Error = RateError;
+
+    fn try_from(text: &str) -> Result<Rate, RateError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Rate {
+    type Error = RateError;
+
+    fn try_from(text: String) -> Result<Rate, RateError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for Rate {
+    type Error = RateError;
+
+    fn try_from(text: &String) -> Result<Rate, RateError> {
+        text.parse()
+    }
+}
+
+/// Limit and period of a rate without a unit.
+fn parts(text: &str) -> Result<(u64, Duration), String> {
     let wanted = || "must be a whole number per time, such as 35/s, 1000/day or 40/10s".to_owned();
     let (limit, period) = text.split_once('/').or_else(|| text.split_once(" per ")).ok_or_else(wanted)?;
     let period = period.trim();
     let limit =
         amount(limit).map_err(|problem| if problem.contains("too large") { problem } else { wanted() })?;
     let period = match unit_size(period) {
-        Some(size) => Nanos(size),
+        Some(size) => Duration::from_nanos(size),
         None if period.ends_with(|c: char| c.is_ascii_digit()) => return Err(wanted()),
         None => duration(period).map_err(|_| wanted())?,
     };
-    match (limit, period.0) {
-        (0, _) | (_, 0) => Err("must be more than nothing".into()),
-        _ => Ok(Rate { limit, period }),
+    match (limit, period) {
+        (0, _) | (_, Duration::ZERO) => Err("must be more than nothing".into()),
+        _ => Ok((limit, period)),
     }
+}
+
+/// Reads the rates of a text, which are separated by commas: `100/min, tokens=30k/min`.
+#[cfg_attr(not(feature = "config"), allow(dead_code))]
+pub(crate) fn list(text: &str) -> Result<Vec<Rate>, RateError> {
+    text.split(',').map(|rate| rate.trim().parse()).collect()
 }
 
 #[cfg(test)]
@@ -52,12 +235,49 @@ mod tests {
             ("10k/day", 10_000, 86_400),
             ("2/2weeks", 2, 2 * 604_800),
         ] {
-            assert_eq!(rate(text), Ok(Rate { limit, period: Nanos::from_secs(seconds) }), "{text}");
+            assert_eq!(text.parse(), Ok(Rate::new(limit, Duration::from_secs(seconds))), "{text}");
         }
-        for text in
-            ["35", "35/", "/s", "0/s", "5/0s", "-1/s", "1.5/s", "NaN/s", "5/10", "5/fortnight", "1/s/s"]
-        {
-            assert!(rate(text).is_err(), "{text}");
+        for text in [
+            "35",
+            "35/",
+            "/s",
+            "0/s",
+            "5/0s",
+            "-1/s",
+            "1.5/s",
+            "NaN/s",
+            "5/10",
+            "5/fortnight",
+            "1/s/s",
+            "",
+            "=5/s",
+            "a b=5/s",
+            "5/s=tokens",
+        ] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_written_rate_reads_back_as_the_same_rate() {
+        for rate in [
+            Rate::per_second(1),
+            Rate::per_minute(100),
+            Rate::per_hour(5),
+            Rate::per_day(1000),
+            Rate::new(40, Duration::from_secs(10)),
+            Rate::new(7, Duration::from_nanos(1)),
+            Rate::per_minute(30_000).unit("tokens"),
+        ] {
+            assert_eq!(rate.to_string().parse(), Ok(rate.clone()), "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_bad_rate_is_an_error_that_says_which_text_and_what_is_allowed() {
+        let error = list("5/s, fast\n").unwrap_err();
+        assert_eq!((error.text(), error.problem().contains("35/s")), ("fast", true));
+        assert!(error.to_string().starts_with("rate = fast: must be"), "{error}");
+        assert_eq!(list("5/s,").unwrap_err().text(), "");
     }
 }

@@ -20,13 +20,11 @@ use std::time::{Duration, SystemTime};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, TestClock};
+/// use shmlimit::{Limiter, Request, TestClock};
 /// use std::time::Duration;
 ///
 /// let (directory, clock) = (tempfile::tempdir()?, TestClock::new());
-/// let rule = RuleDraft::new(Algorithm::SlidingLog, 10, Nanos::from_secs(60));
-/// let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
-/// let api = Limiter::builder("api").directory(directory.path()).policy(policy).test_clock(&clock).open()?;
+/// let api = Limiter::builder("api").directory(directory.path()).rate("10/min").test_clock(&clock).open()?;
 ///
 /// for _ in 0..10 {
 ///     api.try_acquire(&Request::new())?.release()?;

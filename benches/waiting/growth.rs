@@ -4,9 +4,7 @@
 
 use crate::common::{Budget, clock, directory, limiter, median};
 use crate::{Effort, Figure, Findings};
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Priority, Request, RuleDraft};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -22,7 +20,7 @@ fn policy() -> Policy {
     let rule = RuleDraft {
         burst: Some(1 << 32),
         reserve: (1 << 32) - 1,
-        ..RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(1))
+        ..RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(1))
     };
     Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).expect("a valid policy")
 }

@@ -3,7 +3,7 @@
 use crate::common::{Bound, Target, clock, directory, limiter};
 use crate::workers::{self, Worker};
 use crate::{Effort, Figure, Findings};
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ enum Want {
 
 impl Want {
     fn policy(self) -> Policy {
-        let rule = [RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600))];
+        let rule = [RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600))];
         let draft = match self {
             Want::Rate => PolicyDraft { rules: &rule, ..PolicyDraft::default() },
             Want::Permit => PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() },

@@ -4,7 +4,7 @@ use crate::common::{Bound, Target, clock, directory, limiter, median, quantile};
 use crate::workers::{self, Worker};
 use crate::{Effort, Figure, Findings};
 use nix::libc;
-use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{AcquireError, Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -116,8 +116,10 @@ fn wakes(rounds: usize) -> [Vec<f64>; 2] {
 pub fn measure(effort: Effort) -> Findings {
     let rounds = if effort.smoke { 3 } else { 60 * effort.repeats };
     let place = directory();
-    let rule =
-        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos(SLEEP.as_nanos() as u64)) };
+    let rule = RuleDraft {
+        burst: Some(1),
+        ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(SLEEP.as_nanos() as u64))
+    };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     let limiter = limiter(place.path(), "rate", policy.expect("a valid policy"));
     let mut late = [const { Vec::new() }; TIMERS.len() + 1];

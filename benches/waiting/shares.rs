@@ -4,9 +4,10 @@
 use crate::common::{Bound, Target, clock, directory, limiter, median};
 use crate::workers::{self, Worker};
 use crate::{Effort, Figure, Findings};
-use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{AcquireError, Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const RATE: u64 = 1000;
 /// Seconds in which the burst is used up and every thread enters the queue.
@@ -24,7 +25,7 @@ const EQUAL_TARGETS: [&str; 3] =
 pub fn policy(rate: u64) -> Policy {
     let rule = RuleDraft {
         burst: Some((rate / 10).max(1)),
-        ..RuleDraft::new(Algorithm::Gcra, rate, Nanos::from_secs(1))
+        ..RuleDraft::new(Algorithm::Gcra, rate, Duration::from_secs(1))
     };
     Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).expect("a valid policy")
 }

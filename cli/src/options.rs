@@ -3,11 +3,12 @@
 use crate::platform::texts;
 use crate::ui::escape;
 use crate::ui::failure::REFUSED;
-use shmlimit::Priority;
 use shmlimit::config;
+use shmlimit::{Priority, UnknownName};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 fn dir_help() -> String {
@@ -61,7 +62,7 @@ pub fn is_bare_number(text: &str) -> bool {
 }
 
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    config::duration(text).map(|nanos| Duration::from_nanos(nanos.0))
+    config::duration(text)
 }
 
 fn parse_cost(text: &str) -> Result<(String, u64), String> {
@@ -72,7 +73,12 @@ fn parse_cost(text: &str) -> Result<(String, u64), String> {
 }
 
 pub fn parse_priority(text: &str) -> Result<Priority, String> {
-    Priority::parse(text).ok_or_else(|| must_be_one_of(text, &["background", "user", "webhook"]))
+    parse_name(text)
+}
+
+/// Reads one of the names of an enum.
+pub fn parse_name<T: FromStr<Err = UnknownName>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: UnknownName| must_be_one_of(text, error.allowed()))
 }
 
 /// The error for a value that is not one of `words`, with the nearest of them.

@@ -3,7 +3,7 @@
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
 use crate::ui::{output, suggestion};
-use shmlimit::config::ConfigError;
+use shmlimit::ConfigError;
 use shmlimit::{Algorithm, Error, Policy, Value, describe};
 use shmlimit_kernel::policy::{BreakerKind, Rule};
 use std::collections::BTreeMap;

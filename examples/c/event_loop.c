@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     if (code != SHMLIMIT_OK)
         fprintf(stderr, "event_loop: %s\n", shmlimit_last_error());
     for (size_t i = 0; i < at_once; i++)
-        given_up += calls[i].wait != 0 && shmlimit_pending_end(calls[i].wait) == SHMLIMIT_OK;
+        given_up += calls[i].wait != 0 && shmlimit_pending_cancel(calls[i].wait) == SHMLIMIT_OK;
     shmlimit_close(limiter);
     printf("{\"granted\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"given_up\": %" PRIu64 "}\n", granted, refused, given_up);
     return code != SHMLIMIT_OK;

@@ -3,8 +3,8 @@
 //     c++ -std=c++17 worker.cpp $(pkg-config --cflags --libs shmlimit) -o worker
 //     ./worker tmdb --url http://127.0.0.1:8080/movie/603 --seconds 15
 //
-// The first half is a small wrapper that a program may copy: limiters and grants end with their scope, failures are
-// exceptions, a refusal is a value. Without --url each permit is held for a while (--hold milliseconds).
+// Limiters and grants end with their scope, failures are exceptions, a refusal is a value. Without --url each permit is held
+// for a while (--hold milliseconds).
 #include "../c/portable.h" // sockets
 
 #include <algorithm>
@@ -14,94 +14,10 @@
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <optional>
-#include <shmlimit.h>
+#include <shmlimit.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
-
-namespace shm {
-
-using std::chrono::nanoseconds;
-
-struct Error : std::runtime_error {
-    explicit Error(int32_t code) : std::runtime_error(shmlimit_last_error()), code(code) {}
-    int32_t code;
-};
-
-// All zero but its size.
-template <class T> T sized()
-{
-    T value{};
-    value.size = sizeof value;
-    return value;
-}
-
-inline int32_t check(int32_t code)
-{
-    if (code >= SHMLIMIT_NULL_POINTER)
-        throw Error(code);
-    return code;
-}
-
-// The right to make one call. It is given back when it goes, unless it was recorded.
-class Grant {
-public:
-    explicit Grant(shmlimit_grant number) : number_(number) {}
-    Grant(Grant &&other) noexcept : number_(std::exchange(other.number_, 0)) {}
-    Grant &operator=(Grant &&other) noexcept
-    {
-        std::swap(number_, other.number_);
-        return *this;
-    }
-    ~Grant()
-    {
-        if (number_ != 0)
-            shmlimit_release(number_);
-    }
-    // If it throws, the grant is still there.
-    shmlimit_advice record(const shmlimit_outcome &outcome)
-    {
-        auto advice = sized<shmlimit_advice>();
-        check(shmlimit_record(number_, &outcome, &advice));
-        number_ = 0;
-        return advice;
-    }
-    // The call was never sent. If it throws, the grant is still there.
-    void cancel()
-    {
-        check(shmlimit_cancel(number_));
-        number_ = 0;
-    }
-
-private:
-    shmlimit_grant number_;
-};
-
-class Limiter {
-public:
-    explicit Limiter(const std::string &name, const shmlimit_options &options = sized<shmlimit_options>())
-    {
-        check(shmlimit_open(name.c_str(), &options, &handle_));
-    }
-    Limiter(const Limiter &) = delete;
-    Limiter &operator=(const Limiter &) = delete;
-    ~Limiter() { shmlimit_close(handle_); }
-    // Nothing: refused (the answer says why), or stopped (its reason is 0).
-    std::optional<Grant> acquire(const shmlimit_request &request, shmlimit_answer &answer) const
-    {
-        shmlimit_grant grant = 0;
-        if (check(shmlimit_acquire(handle_, &request, &grant, &answer)) != SHMLIMIT_OK)
-            return std::nullopt;
-        return Grant(grant);
-    }
-
-private:
-    shmlimit_limiter *handle_ = nullptr;
-};
-
-} // namespace shm
 
 using Clock = std::chrono::steady_clock;
 
@@ -110,12 +26,12 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler stores i
 static Clock::time_point ends_at = Clock::time_point::max();
 
 extern "C" void on_signal(int) { interrupted = true; }
-extern "C" int stop(void *) { return interrupted || Clock::now() >= ends_at; }
+static bool stop() { return interrupted || Clock::now() >= ends_at; }
 
-static void pause_for(uint64_t ns)
+static void pause_for(shmlimit::nanoseconds time)
 {
-    auto until = Clock::now() + shm::nanoseconds(ns < 3600000000000u ? ns : 3600000000000u);
-    while (!stop(nullptr) && Clock::now() < until)
+    auto until = Clock::now() + std::min<shmlimit::nanoseconds>(time, std::chrono::hours(1));
+    while (!stop() && Clock::now() < until)
         std::this_thread::sleep_until(std::min({until, ends_at, Clock::now() + std::chrono::milliseconds(100)}));
 }
 
@@ -130,14 +46,14 @@ struct Connection {
 };
 
 // The head of the response to a GET; empty, and why, if there is none.
-static std::string get(const std::string &host, const std::string &port, const std::string &path, uint32_t &error)
+static std::string get(const std::string &host, const std::string &port, const std::string &path, shmlimit::net_error &error)
 {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    error = SHMLIMIT_ERROR_DNS;
+    error = shmlimit::net_error::dns;
     if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0)
         return {};
-    error = SHMLIMIT_ERROR_CONNECTION;
+    error = shmlimit::net_error::connection;
     Connection connection{socket(found->ai_family, found->ai_socktype, 0)};
     set_patience(connection.handle, 10);
     bool connected = connect(connection.handle, found->ai_addr, found->ai_addrlen) == 0;
@@ -151,16 +67,20 @@ static std::string get(const std::string &host, const std::string &port, const s
         if (length < 0 && was_interrupted())
             continue;
         if (length < 0 && has_timed_out())
-            error = SHMLIMIT_ERROR_READ_TIMEOUT;
+            error = shmlimit::net_error::read_timeout;
         if (length <= 0)
             return {};
         head.append(part, size_t(length));
     }
-    error = 0;
     return head.substr(0, head.find("\r\n\r\n") + 4);
 }
 
-static uint64_t number(const std::string &text, double unit) { return uint64_t(std::stod(text) * unit); }
+// A time that is given as a number of these.
+template <class Unit> static shmlimit::nanoseconds time_of(const std::string &number)
+{
+    using precise = std::chrono::duration<double, typename Unit::period>;
+    return std::chrono::duration_cast<shmlimit::nanoseconds>(precise(std::stod(number)));
+}
 
 int main(int argc, char **argv)
 try {
@@ -170,9 +90,9 @@ try {
     std::map<std::string, std::string> given{{"--priority", "background"}, {"--timeout", "5"}, {"--hold", "10"}};
     for (int i = 2; i + 1 < argc; i += 2)
         given[argv[i]] = argv[i + 1];
-    uint64_t count = given.count("--count") ? number(given["--count"], 1) : UINT64_MAX;
+    uint64_t count = given.count("--count") ? std::stoull(given["--count"]) : UINT64_MAX;
     if (given.count("--seconds"))
-        ends_at = Clock::now() + shm::nanoseconds(number(given["--seconds"], 1e9));
+        ends_at = Clock::now() + time_of<std::chrono::seconds>(given["--seconds"]);
     std::string host, port = "80", path = "/", url = given["--url"];
     if (url.rfind("http://", 0) == 0) {
         size_t slash = std::min(url.find('/', 7), url.size()), colon = std::min(url.find(':', 7), slash);
@@ -184,47 +104,44 @@ try {
     if (start_sockets() != 0)
         throw std::runtime_error("no sockets");
 
-    auto options = shm::sized<shmlimit_options>();
+    shmlimit::options options;
     if (given.count("--dir"))
-        options.directory = given["--dir"].c_str();
-    shm::Limiter limiter(argv[1], options);
-    auto request = shm::sized<shmlimit_request>();
-    request.stop = stop;
-    request.timeout_ns = number(given["--timeout"], 1e9);
-    request.priority = given["--priority"] == "webhook" ? SHMLIMIT_PRIORITY_WEBHOOK
-                     : given["--priority"] == "user"    ? SHMLIMIT_PRIORITY_USER
-                                                        : SHMLIMIT_PRIORITY_BACKGROUND;
-    std::map<uint32_t, uint64_t> ended;
+        options.directory(given["--dir"]);
+    shmlimit::limiter limiter(argv[1], options);
+    shmlimit::request request;
+    request.stop(stop).timeout(time_of<std::chrono::seconds>(given["--timeout"]));
+    request.priority(given["--priority"] == "webhook" ? shmlimit::priority::webhook
+                     : given["--priority"] == "user"  ? shmlimit::priority::user
+                                                      : shmlimit::priority::background);
+    std::map<shmlimit::outcome_class, uint64_t> ended;
     uint64_t granted = 0, refused = 0;
-    auto answer = shm::sized<shmlimit_answer>();
-    for (uint32_t attempt = 1; granted < count && !stop(nullptr);) {
-        std::optional<shm::Grant> grant = limiter.acquire(request, answer);
-        if (!grant) { // not within the timeout: come again when it may be possible
-            refused += answer.reason != 0;
-            pause_for(std::min<uint64_t>(answer.retry_after_ns, 1000000000));
+    for (uint32_t attempt = 1; granted < count && !stop();) {
+        shmlimit::answer call = limiter.acquire(request);
+        if (!call) { // not within the timeout: ask again when it may be possible
+            refused += !call.refused().stopped();
+            pause_for(std::min<shmlimit::nanoseconds>(call.refused().retry_after.value_or(std::chrono::seconds(1)),
+                                                      std::chrono::seconds(1)));
             continue;
         }
         granted++;
-        pause_for(answer.delay_ns); // only a leaky bucket asks for that
+        pause_for(call->delay()); // only a leaky bucket asks for that
         if (host.empty()) {
-            pause_for(number(given["--hold"], 1e6));
-            ended[SHMLIMIT_CLASS_OK]++;
+            pause_for(time_of<std::chrono::milliseconds>(given["--hold"]));
+            ended[shmlimit::outcome_class::ok]++;
             continue; // the grant goes, and gives its permit back
         }
-        auto outcome = shm::sized<shmlimit_outcome>();
+        shmlimit::net_error error{};
         auto began = Clock::now();
-        std::string head = get(host, port, path, outcome.error);
-        outcome.head = head.data();
-        outcome.head_length = head.size();
-        outcome.latency_ns = uint64_t(shm::nanoseconds(Clock::now() - began).count());
-        outcome.attempt = attempt;
-        shmlimit_advice advice = grant->record(outcome);
+        std::string head = get(host, port, path, error);
+        auto outcome = head.empty() ? shmlimit::outcome(error) : shmlimit::outcome::from_head(head);
+        shmlimit::advice advice = call->record(outcome.latency(Clock::now() - began).attempt(attempt));
         ended[advice.outcome_class]++;
         attempt = advice.retry ? attempt + 1 : 1;
         if (advice.retry)
-            pause_for(advice.wait_ns);
+            pause_for(advice.wait);
     }
-    uint64_t ok = ended[SHMLIMIT_CLASS_OK], throttled = ended[SHMLIMIT_CLASS_THROTTLED];
+    uint64_t ok = ended[shmlimit::outcome_class::ok];
+    uint64_t throttled = ended[shmlimit::outcome_class::throttled];
     std::cout << "{\"granted\": " << granted << ", \"ok\": " << ok << ", \"throttled\": " << throttled
               << ", \"errors\": " << granted - ok - throttled << ", \"refused\": " << refused << "}\n";
     return 0;

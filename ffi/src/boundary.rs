@@ -138,9 +138,9 @@ pub(crate) fn answered<G>(result: Result<G, AcquireError>) -> Result<Result<G, s
     }
 }
 
-/// What the last failure in this thread was, in words: what happened, which file, what to do. Empty if there was none.
+/// The message of the last failure in this thread: what failed, on which file, why, and what to do. Empty if no call failed.
 ///
-/// Never NULL; valid until the next failure in this thread; do not free it.
+/// Never NULL. Valid until the next failure in this thread. Do not free it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_last_error() -> *const c_char {
     guard(c"".as_ptr(), || {
@@ -149,8 +149,8 @@ pub extern "C-unwind" fn shmlimit_last_error() -> *const c_char {
     })
 }
 
-/// The operating system's number (errno, or on Windows what GetLastError says) of the last failure in this thread; 0 if it
-/// was none of the system's.
+/// The error number of the operating system (errno, on Windows GetLastError()) for the last failure in this thread; 0 if
+/// that failure did not come from the system.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_last_errno() -> i32 {
     guard(0, || LAST.try_with(|last| last.try_borrow().map_or(0, |last| last.errno)).unwrap_or(0))

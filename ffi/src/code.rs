@@ -3,84 +3,86 @@
 use crate::guard::guard;
 use std::ffi::{CStr, c_char};
 
-/// Done; of an acquire: granted.
+/// The function did its work. For an acquire: the call is granted.
 pub const SHMLIMIT_OK: i32 = 0;
 /// Not now: shmlimit_answer says why, and when to ask again. Nothing was taken.
 pub const SHMLIMIT_REFUSED: i32 = 1;
-/// The request's `stop` said so: the call has left the queue. Nothing was taken.
+/// The request's `stop` function ended the wait. The call has left the queue. Nothing was taken.
 pub const SHMLIMIT_STOPPED: i32 = 2;
-/// Of shmlimit_pending_step: not yet, sleep and step again.
+/// Only from shmlimit_pending_step(): sleep, then step again.
 pub const SHMLIMIT_SLEEP: i32 = 3;
 
 /// A pointer that must not be NULL is NULL.
 pub const SHMLIMIT_NULL_POINTER: i32 = 16;
-/// A struct whose `size` is not one that any version of this library has: set it to sizeof the struct.
+/// The `size` of a struct is not one that any version of this library has. Set it to sizeof the struct.
 pub const SHMLIMIT_WRONG_SIZE: i32 = 17;
-/// A text that is not UTF-8.
+/// A text is not UTF-8.
 pub const SHMLIMIT_NOT_UTF8: i32 = 18;
-/// An argument or field that is out of its range, or means nothing to this version.
+/// An argument or a field is out of its range, or unknown to this version.
 pub const SHMLIMIT_BAD_VALUE: i32 = 19;
-/// A limiter that is closed, or never was open.
+/// The limiter or test clock is closed, or was never open.
 pub const SHMLIMIT_CLOSED: i32 = 20;
-/// A grant that is over already (released, cancelled, recorded), or never was one.
+/// The grant is over (released, cancelled, recorded), or never was one.
 pub const SHMLIMIT_GRANT_DONE: i32 = 21;
-/// A wait that is over already, or never was one, or that another thread steps at this moment.
+/// The wait is over, or never was one, or another thread steps it at this moment.
 pub const SHMLIMIT_PENDING_DONE: i32 = 22;
-/// A bug of this library; nothing was changed that was not said.
+/// A bug of this library. Please report it.
 pub const SHMLIMIT_PANICKED: i32 = 23;
 /// More handles are open than this library can number.
 pub const SHMLIMIT_TOO_MANY: i32 = 24;
 
-/// A limiter name that cannot be a file name everywhere.
+/// The name of a limiter is not a valid file name on every system.
 pub const SHMLIMIT_BAD_NAME: i32 = 32;
-/// There is no such limiter, and no preset of that name to make it from.
+/// The limiter does not exist, and no preset has its name.
 pub const SHMLIMIT_UNKNOWN_LIMITER: i32 = 33;
-/// A limiter that should be made exists already.
+/// SHMLIMIT_OPEN_CREATE: the limiter exists already.
 pub const SHMLIMIT_ALREADY_EXISTS: i32 = 34;
-/// The directory cannot be used or cannot be trusted.
+/// The directory of the limiters cannot be used, or is not safe to use.
 pub const SHMLIMIT_DIRECTORY: i32 = 35;
-/// The file in the segment's place is not one this user may trust.
+/// The limiter's file belongs to a user, or has permissions, that this user cannot trust.
 pub const SHMLIMIT_UNSAFE_FILE: i32 = 36;
-/// A file that is no segment of this layout. Not one byte of it was written.
+/// The file is not a limiter of this layout version. It was not changed.
 pub const SHMLIMIT_FOREIGN: i32 = 37;
-/// The segment's configuration was damaged.
+/// The configuration in the limiter's file is damaged.
 pub const SHMLIMIT_DAMAGED: i32 = 38;
-/// Locks and mappings are not to be trusted across a network.
+/// The directory is on a network file system, where locks and shared memory are not reliable.
 pub const SHMLIMIT_NETWORK_FILE_SYSTEM: i32 = 39;
-/// The process that holds the lock is alive but does not go on: stopped, or starved.
+/// A process that is stopped, or gets no processor time, holds the limiter's lock. Try again.
 pub const SHMLIMIT_BUSY: i32 = 40;
-/// Every place for a participant is taken by a living one.
+/// As many processes use the limiter as it has slots for.
 pub const SHMLIMIT_SLOTS_FULL: i32 = 41;
-/// Settings given explicitly differ from those of the limiter that is there.
+/// The limiter exists with other settings than the options ask for. See `on_mismatch`.
 pub const SHMLIMIT_CONFIG_MISMATCH: i32 = 42;
-/// A change that does not fit the segment as it was made.
+/// An existing limiter cannot change its settings to these. Only a new one can have them.
 pub const SHMLIMIT_DOES_NOT_FIT: i32 = 43;
-/// A configuration that makes no sense.
+/// The configuration contradicts itself.
 pub const SHMLIMIT_POLICY: i32 = 44;
-/// A configuration text or a setting that cannot be carried out.
+/// The configuration text or a setting is not valid.
 pub const SHMLIMIT_CONFIG: i32 = 45;
-/// A variable of the environment that means nothing, or does not fit.
+/// An environment variable has a value that is not valid, or does not fit the limiter.
 pub const SHMLIMIT_ENVIRONMENT: i32 = 46;
-/// A status that no server answers with.
+/// The HTTP status of an outcome is not between 100 and 599.
 pub const SHMLIMIT_BAD_STATUS: i32 = 47;
-/// A state that the limiter's breaker does not have.
+/// The limiter's breaker has no state of this name.
 pub const SHMLIMIT_NO_SUCH_STATE: i32 = 48;
-/// A cost in a unit that no rule of the limiter counts.
+/// A cost is in a unit that no rule of the limiter counts.
 pub const SHMLIMIT_UNKNOWN_UNIT: i32 = 49;
-/// The segment was deleted or replaced, time after time, while it was being opened.
+/// Other programs deleted or replaced the limiter each time it was being opened.
 pub const SHMLIMIT_UNSETTLED: i32 = 50;
-/// The operating system said no; shmlimit_last_errno() is its number.
+/// A call of the operating system failed. shmlimit_last_errno() returns its error number.
 pub const SHMLIMIT_IO: i32 = 51;
-/// This operating system cannot keep a promise that sharing a limiter rests on.
+/// This operating system lacks something that a shared limiter needs.
 pub const SHMLIMIT_UNSUPPORTED: i32 = 52;
-/// Live processes cannot be told from exited ones: the file system drops locks, or this process may not test them.
+/// The library cannot see which processes are alive: the file system drops locks, or tests are forbidden.
 pub const SHMLIMIT_LIVENESS: i32 = 53;
+/// Programs use the limiter, so shmlimit_remove() left it alone. shmlimit_last_error() names them.
+pub const SHMLIMIT_IN_USE: i32 = 54;
 
 /// An error that this version of the C ABI has no number for.
 pub const SHMLIMIT_OTHER: i32 = 99;
 
 /// All numbers and their names. (A macro could make both at once, but cbindgen does not look into macros.)
-const CODES: [(i32, &CStr); 36] = [
+const CODES: [(i32, &CStr); 37] = [
     (SHMLIMIT_OK, c"ok"),
     (SHMLIMIT_REFUSED, c"refused"),
     (SHMLIMIT_STOPPED, c"stopped"),
@@ -91,7 +93,7 @@ const CODES: [(i32, &CStr); 36] = [
     (SHMLIMIT_BAD_VALUE, c"bad_value"),
     (SHMLIMIT_CLOSED, c"closed"),
     (SHMLIMIT_GRANT_DONE, c"grant_done"),
-    (SHMLIMIT_PENDING_DONE, c"wait_done"),
+    (SHMLIMIT_PENDING_DONE, c"pending_done"),
     (SHMLIMIT_PANICKED, c"panicked"),
     (SHMLIMIT_TOO_MANY, c"too_many"),
     (SHMLIMIT_BAD_NAME, c"bad_name"),
@@ -116,6 +118,7 @@ const CODES: [(i32, &CStr); 36] = [
     (SHMLIMIT_IO, c"io"),
     (SHMLIMIT_UNSUPPORTED, c"unsupported"),
     (SHMLIMIT_LIVENESS, c"liveness"),
+    (SHMLIMIT_IN_USE, c"in_use"),
     (SHMLIMIT_OTHER, c"other"),
 ];
 
@@ -125,9 +128,9 @@ pub(crate) fn number_of(name: &str) -> i32 {
     found.map_or(SHMLIMIT_OTHER, |(number, _)| *number)
 }
 
-/// The name of a returned number, such as "config_mismatch"; "unknown" for a number that is none.
+/// The name of a result, such as "config_mismatch", or "unknown" for any other number.
 ///
-/// Never NULL; static: do not free it.
+/// Never NULL. Static: do not free it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_code_name(code: i32) -> *const c_char {
     guard(c"unknown".as_ptr(), || {

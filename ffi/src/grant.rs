@@ -1,4 +1,4 @@
-//! Asking for a grant, and giving it back.
+//! Asking for a grant.
 
 use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_GRANT_DONE, SHMLIMIT_OK, SHMLIMIT_REFUSED, SHMLIMIT_STOPPED, SHMLIMIT_TOO_MANY};
@@ -11,38 +11,38 @@ use shmlimit::{Error, OwnedGrant, Reason, Refusal, Request};
 use std::ffi::{CStr, c_char};
 use std::time::Duration;
 
-/// The right to make one call: a number that is never 0 and never given twice. It holds a permit until it is released,
-/// cancelled or recorded. It belongs to the process that got it: after a fork the child's copy gives nothing back.
+/// The right to make one call: a number that is never 0 and never reused. It holds a permit until it is released, cancelled
+/// or recorded. It belongs to the process that got it: after a fork the child's copy gives nothing back.
 pub type shmlimit_grant = u64;
 
-/// A time that nobody knows, or that never comes.
+/// A time that is not known, or never comes.
 pub const SHMLIMIT_NEVER: u64 = u64::MAX;
 
-/// The breaker sleeps: no call until its timer is over, or an operator says so.
+/// The breaker sleeps. No call is allowed until its timer ends, or an operator ends it.
 pub const SHMLIMIT_REASON_SLEEP: u32 = 1;
-/// The breaker lets nothing through: use what is cached.
+/// The breaker allows no call. Use cached answers.
 pub const SHMLIMIT_REASON_CACHE_ONLY: u32 = 2;
 /// A consecutive breaker is open.
 pub const SHMLIMIT_REASON_OPEN: u32 = 3;
-/// The server said when to come again.
+/// A Retry-After of the server is not over yet.
 pub const SHMLIMIT_REASON_RETRY_AFTER: u32 = 4;
-/// Response headers taught a slower pace.
+/// Response headers asked for a slower pace.
 pub const SHMLIMIT_REASON_ADAPTIVE: u32 = 5;
-/// All permits are out.
+/// All permits are in use.
 pub const SHMLIMIT_REASON_CONCURRENCY: u32 = 6;
-/// A rule has no room yet.
+/// A rule has too few units left.
 pub const SHMLIMIT_REASON_RATE: u32 = 7;
-/// A rule never has that much room.
+/// The call costs more than a rule ever allows.
 pub const SHMLIMIT_REASON_COST_EXCEEDS_LIMIT: u32 = 8;
-/// Others wait whose turn is before.
+/// Other calls wait and come first.
 pub const SHMLIMIT_REASON_QUEUED: u32 = 9;
-/// As many calls wait as the queue holds.
+/// The queue is full.
 pub const SHMLIMIT_REASON_QUEUE_FULL: u32 = 10;
 /// An operator has paused the limiter.
 pub const SHMLIMIT_REASON_PAUSED: u32 = 11;
-/// Other processes held the limiter's lock in turn until the call's deadline; nothing was decided.
+/// Other processes held the limiter's lock until the call's deadline. Nothing was decided.
 pub const SHMLIMIT_REASON_BUSY: u32 = 12;
-/// Something that this version of the C ABI has no number for.
+/// A reason that this version of the C ABI has no number for.
 pub const SHMLIMIT_REASON_OTHER: u32 = 99;
 
 const REASONS: [(u32, Reason, &CStr); 12] = [
@@ -65,9 +65,9 @@ fn number_of(reason: Reason) -> u32 {
     found.map_or(SHMLIMIT_REASON_OTHER, |(number, ..)| *number)
 }
 
-/// The name of what stands in the way, such as "rate"; "unknown" for a number that is none.
+/// The name of a reason, such as "rate", or "unknown" for any other number.
 ///
-/// Never NULL; static: do not free it.
+/// Never NULL. Static: do not free it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_reason_name(reason: u32) -> *const c_char {
     guard(c"unknown".as_ptr(), || {
@@ -76,22 +76,22 @@ pub extern "C-unwind" fn shmlimit_reason_name(reason: u32) -> *const c_char {
     })
 }
 
-/// What a limiter said to a request. Set `size`; the rest is filled in.
+/// The answer to a request. Set `size`; the library fills in the rest.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_answer {
     /// sizeof(shmlimit_answer).
     pub size: usize,
-    /// Granted: how long a leaky bucket wants the call held back, in nanoseconds, so that calls go out evenly.
+    /// Granted: how long to hold the call back, in nanoseconds, so that calls go out evenly. 0 except with a leaky bucket.
     pub delay_ns: u64,
-    /// Refused: after this what stands in the way lets the call pass, absent other traffic; SHMLIMIT_NEVER = never, or
-    /// nobody knows.
+    /// Refused: when to ask again, in nanoseconds from now; without other traffic the call is allowed then. SHMLIMIT_NEVER =
+    /// never, or not known.
     pub retry_after_ns: u64,
-    /// Refused: nobody who gives up before this can be served; SHMLIMIT_NEVER = never, or nobody knows.
+    /// Refused: a shorter timeout than this, in nanoseconds, is refused too. SHMLIMIT_NEVER = every timeout is, or not known.
     pub ready_after_ns: u64,
-    /// Refused: the first that stands in the way, SHMLIMIT_REASON_…; 0 if granted.
+    /// Refused: the reason, SHMLIMIT_REASON_…; 0 = granted.
     pub reason: u32,
-    /// Refused: which rule, by its place in the configuration, if it was one; else -1.
+    /// Refused: the number of the rule that refused, from 0 in the order of the configuration; -1 = no rule did.
     pub rule: i32,
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn end<R>(
     how: impl FnOnce(&mut OwnedGrant) -> Result<R, Error>,
 ) -> Result<R, Failure> {
     let ended = GRANTS.end(number, how).ok_or_else(|| {
-        let message = "the grant is over already (released, cancelled or recorded), or never was one";
+        let message = "the grant is over already (released, cancelled or recorded), or was never given";
         Failure::new(SHMLIMIT_GRANT_DONE, message)
     })?;
     Ok(ended?)
@@ -168,33 +168,14 @@ impl Reply {
     }
 }
 
-/// Asks once and never waits (except for the lock, a second at most). SHMLIMIT_OK: the call may be made. SHMLIMIT_REFUSED:
-/// not now, see `answer`.
+/// Asks for a grant, and waits for it in the queue of all processes. SHMLIMIT_OK: make the call, then end the grant.
+/// SHMLIMIT_REFUSED: do not make it, `answer` says why. SHMLIMIT_STOPPED: `stop` ended the wait.
 ///
-/// `request` may be NULL: one request for the background; its timeout, deadline and stop do not matter here. `*grant` is
-/// 0 unless granted. `answer` may be NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_try_acquire(
-    limiter: *const shmlimit_limiter,
-    request: *const shmlimit_request,
-    grant: *mut shmlimit_grant,
-    answer: *mut shmlimit_answer,
-) -> i32 {
-    call(|| {
-        let reply = Reply::new(grant, answer)?;
-        let asked = ParsedRequest::read(request)?;
-        let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
-        let limiter = limiter::limiter(limiter)?;
-        match answered(limiter.try_acquire(&request))? {
-            Ok(grant) => reply.granted(grant.into_owned()),
-            Err(refusal) => Ok(reply.refused(&refusal)),
-        }
-    })
-}
-
-/// Asks, and waits until the call may be made, in the queue of all processes. A request whose deadline cannot be met is
-/// refused at once; so is one that costs more than a rule ever allows, and one while nobody knows when calls may be made
-/// again. Its arguments are those of shmlimit_try_acquire().
+/// A request is refused at once if its timeout or deadline cannot be met, if it costs more than a rule ever allows, or if
+/// the time when calls are allowed again is not known.
+///
+/// `request` may be NULL: one request with background priority and no timeout. `*grant` is 0 unless granted. `answer` may
+/// be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_acquire(
     limiter: *const shmlimit_limiter,
@@ -221,15 +202,23 @@ pub unsafe extern "C-unwind" fn shmlimit_acquire(
     })
 }
 
-/// The call is over: gives the permit back. After a failure (SHMLIMIT_BUSY, say) it can be tried again. If you know how
-/// it ended, shmlimit_record() is better.
+/// Asks once and does not wait, except up to a second for the limiter's lock. The timeout, deadline and `stop` of the
+/// request are ignored. Arguments and results are those of shmlimit_acquire().
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
-    call(|| end(grant, OwnedGrant::try_release))
-}
-
-/// The call was never sent: gives the permit back, and to every rule what it can still take back.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
-    call(|| end(grant, OwnedGrant::try_cancel))
+pub unsafe extern "C-unwind" fn shmlimit_try_acquire(
+    limiter: *const shmlimit_limiter,
+    request: *const shmlimit_request,
+    grant: *mut shmlimit_grant,
+    answer: *mut shmlimit_answer,
+) -> i32 {
+    call(|| {
+        let reply = Reply::new(grant, answer)?;
+        let asked = ParsedRequest::read(request)?;
+        let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
+        let limiter = limiter::limiter(limiter)?;
+        match answered(limiter.try_acquire(&request))? {
+            Ok(grant) => reply.granted(grant.into_owned()),
+            Err(refusal) => Ok(reply.refused(&refusal)),
+        }
+    })
 }

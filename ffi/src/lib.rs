@@ -1,25 +1,27 @@
-//! The C ABI of shmlimit. Thin: it converts, guards the border, and decides nothing.
+//! The C ABI of shmlimit. It converts arguments and results, stops panics, and decides nothing.
 //!
-//! `include/shmlimit.h` is generated from this crate and committed; a test compares the two. The conventions that
-//! every function here keeps are written once, at the top of that header (see `cbindgen.toml`).
+//! `include/shmlimit.h` is generated from this crate and committed; a test compares the two. The conventions of every
+//! function are at the top of that header (see `cbindgen.toml`). Its order is that of `tests/header_order`: a list of
+//! groups with their source files. Within a file the order of the source is the order of the header.
 //!
 //! | what | where |
 //! | --- | --- |
-//! | failures leave number and words; texts for C | `boundary` |
-//! | no panic crosses the border, no thread is cancelled inside | `guard` |
+//! | numbers and messages of failures; texts for C | `boundary` |
+//! | no panic leaves the library, no thread is cancelled inside | `guard` |
 //! | the numbers | `code` |
 //! | following pointers that C hands over | `input` |
-//! | the layout of a segment, for those who read one without the library | `layout` |
+//! | the layout of a segment, for programs that read one without the library | `layout` |
 //! | handles that can be checked | `table`, on the atomics of `sync` |
-//! | functions, by what they are about | `limiter`, `request`, `grant`, `pending`, `outcome`, `pause`, `snapshot`, `listing`, `test_clock`, `version` |
+//! | functions, by topic | `version`, `limiter`, `request`, `grant`, `ending`, `outcome`, `pending`, `operate`, `pause`, `remove`, `snapshot`, `listing`, `metrics`, `test_clock`, `text` |
 
-// What callers must keep is said once, in the conventions of the header, and not at every function.
+// The conventions of the header say once what callers must do.
 #![allow(clippy::missing_safety_doc)]
 // Types have the names that C programs use.
 #![allow(non_camel_case_types)]
 
 mod boundary;
 mod code;
+mod ending;
 mod grant;
 mod guard;
 mod handle_table;
@@ -27,25 +29,34 @@ mod input;
 pub mod layout;
 mod limiter;
 mod listing;
+mod metrics;
+mod operate;
 mod outcome;
 mod pause;
 mod pending;
+mod remove;
 mod request;
 mod snapshot;
 mod test_clock;
+mod text;
 mod version;
 
 pub use boundary::{shmlimit_last_errno, shmlimit_last_error};
 pub use code::*;
+pub use ending::*;
 pub use grant::*;
 pub use limiter::*;
 pub use listing::*;
+pub use metrics::*;
+pub use operate::*;
 pub use outcome::*;
 pub use pause::*;
 pub use pending::*;
+pub use remove::*;
 pub use request::*;
 pub use snapshot::*;
 pub use test_clock::*;
+pub use text::*;
 pub use version::*;
 
 /// What the table of handles is made of. The models in `loom-tests` compile the table with loom's in place of these.

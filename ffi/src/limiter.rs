@@ -1,84 +1,98 @@
-//! Opening and closing limiters, and what an operator does to them.
+//! Opening and closing limiters.
 
 use crate::boundary::{Failure, call};
-use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_CLOSED, SHMLIMIT_NO_SUCH_STATE, SHMLIMIT_TOO_MANY};
+use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_CLOSED, SHMLIMIT_TOO_MANY};
 use crate::handle_table::{InUse, Table};
 use crate::input::{self, Growing, Slot};
 use crate::test_clock::{shmlimit_test_clock, test_clock};
 use shmlimit::config::ConfigSource;
-use shmlimit::{Account, BreakerCommand, Builder, Limiter};
-use std::ffi::{CString, c_char};
+use shmlimit::{Account, Builder, Limiter, OnMismatch};
+use std::ffi::c_char;
 
-/// A limiter that is open. Not a pointer to anything you can read.
+/// An open limiter. It is a checked number, not a pointer that can be read.
 pub struct shmlimit_limiter {
     _private: [u8; 0],
 }
 
-const _: () = assert!(usize::BITS == 64, "a handle is a number of 64 bits in a pointer's clothes");
+const _: () = assert!(usize::BITS == 64, "a handle is a 64-bit number that has the type of a pointer");
 
 static LIMITERS: Table<Limiter> = Table::new(1);
 
 /// The limiter behind a handle.
 pub(crate) fn limiter(handle: *const shmlimit_limiter) -> Result<InUse<'static, Limiter>, Failure> {
-    let closed = || Failure::new(SHMLIMIT_CLOSED, "the limiter is closed, or never was open");
+    let closed = || Failure::new(SHMLIMIT_CLOSED, "the limiter is closed, or was never open");
     LIMITERS.get(handle.addr() as u64).ok_or_else(closed)
 }
 
-/// One setting: a key of docs/configuration.md and its value, or "rate" ("35/s"), "burst", "algorithm" of the one rule.
+/// One setting: a key of docs/configuration.md and its value.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_setting {
-    /// Such as "concurrency" or "breaker.p_throttle".
+    /// The key, such as "breaker.p_throttle".
     pub key: *const c_char,
-    /// As in a configuration file; quotes may be left out.
+    /// The value as in a configuration file, with or without quotes.
     pub value: *const c_char,
 }
 
-/// A flag of shmlimit_options: open only if it is there; make neither the limiter nor its directory.
+/// Open the limiter only if it exists. Create neither it nor its directory.
 pub const SHMLIMIT_OPEN_EXISTING: u32 = 1;
-/// A flag of shmlimit_options: make it; an error if it is there already.
+/// Create the limiter. If it exists, fail with SHMLIMIT_ALREADY_EXISTS.
 pub const SHMLIMIT_OPEN_CREATE: u32 = 2;
-/// A flag of shmlimit_options: make it afresh in place of the one there may be.
+/// Create the limiter afresh. An existing one is replaced.
 pub const SHMLIMIT_OPEN_REPLACE: u32 = 4;
-/// A flag of shmlimit_options: trust a network file system, on your own risk.
+/// Accept a directory on a network file system, at your own risk.
 pub const SHMLIMIT_OPEN_ALLOW_NETWORK_FS: u32 = 8;
-/// A flag of shmlimit_options: leave environment variables such as SHMLIMIT_RATE_BASE alone.
+/// Ignore environment variables that change settings, such as SHMLIMIT_RATE_BASE.
 pub const SHMLIMIT_OPEN_IGNORE_ENVIRONMENT: u32 = 16;
-/// A flag of shmlimit_options: share the directory with the group of users whose number is in `gid`. Windows has no such
-/// numbers: see `shared_with`.
+/// Share the directory with the group of users that has the number `gid`. Not on Windows: use `shared_with`.
 pub const SHMLIMIT_OPEN_SHARE: u32 = 32;
 
-/// How to open a limiter. All zero but `size`: as it is, or made from the preset of its name.
+/// Fail with SHMLIMIT_CONFIG_MISMATCH.
+pub const SHMLIMIT_MISMATCH_ERROR: u32 = 0;
+/// Use the limiter as it is. Its own settings apply.
+pub const SHMLIMIT_MISMATCH_ADOPT: u32 = 1;
+/// Change the settings of the limiter, for all programs that share it. What was spent stays spent.
+pub const SHMLIMIT_MISMATCH_UPDATE: u32 = 2;
+
+/// How to open a limiter. With `size` alone, an existing limiter is opened with its own settings. A limiter that does not
+/// exist is created from the preset of its name.
 ///
-/// Whoever names a preset, a configuration or settings wants exactly that: if the limiter is there and differs, it is not
-/// opened (SHMLIMIT_CONFIG_MISMATCH).
+/// If the options name settings and the limiter exists with others, `on_mismatch` says what happens.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_options {
     /// sizeof(shmlimit_options).
     pub size: usize,
-    /// Where limiters live; NULL = SHMLIMIT_DIR, ANIVAULT_DIR, or the usual place.
+    /// The directory of the limiters; NULL = that of SHMLIMIT_DIR or ANIVAULT_DIR, or else the default.
     pub directory: *const c_char,
-    /// The preset to make it from, whatever its name; NULL = the one of its name.
+    /// The preset to create the limiter from; NULL = the one that has the limiter's name.
     pub preset: *const c_char,
-    /// The text of a configuration file (TOML); NULL = none.
+    /// The text of a configuration file (TOML), not its path; NULL = none.
     pub config: *const c_char,
-    /// Settings that go on top of preset and configuration.
+    /// Settings that override those of preset and configuration.
     pub settings: *const shmlimit_setting,
-    /// How many settings there are.
+    /// How many elements `settings` has.
     pub setting_count: usize,
-    /// Processes of one group have their turns together; NULL = SHMLIMIT_GROUP, or each its own.
+    /// Processes of the same group take turns as one; NULL = that of SHMLIMIT_GROUP, or else each process alone.
     pub group: *const c_char,
-    /// SHMLIMIT_OPEN_EXISTING, _CREATE, _REPLACE, _ALLOW_NETWORK_FS, _IGNORE_ENVIRONMENT, _SHARE, added up; 0 = open it, or
-    /// make it if it is not there.
+    /// Flags, joined with |: SHMLIMIT_OPEN_…; 0 = open the limiter, or create it if it does not exist.
     pub flags: u32,
-    /// See SHMLIMIT_OPEN_SHARE.
+    /// The number of a group of users, for SHMLIMIT_OPEN_SHARE.
     pub gid: u32,
-    /// Share the directory with the members of this group of users, or on Windows also with a user (a name, or S-1-…);
-    /// NULL = with nobody.
+    /// The group of users with which to share the directory, or on Windows also a user (a name, or S-1-…); NULL = none.
     pub shared_with: *const c_char,
-    /// Take the time from this clock, for tests; NULL = from the machine. `directory` must be named too.
+    /// The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine.
     pub test_clock: *const shmlimit_test_clock,
+    /// The rate, such as "100/min"; NULL = none. Several are separated by commas: "100/min, tokens=30k/min".
+    pub rate: *const c_char,
+    /// The algorithm of the rate, such as "gcra"; NULL = the one that suits the other settings.
+    pub algorithm: *const c_char,
+    /// The most units that the rate allows at once; 0 = not set. Only with a single rate.
+    pub burst: u64,
+    /// The most calls in flight; 0 = not set.
+    pub concurrency: u32,
+    /// What to do if the limiter exists with other settings: SHMLIMIT_MISMATCH_….
+    pub on_mismatch: u32,
 }
 
 // SAFETY: a `usize` first; numbers and pointers: zeros are a value.
@@ -93,10 +107,12 @@ const FLAGS: u32 =
     HOW | SHMLIMIT_OPEN_ALLOW_NETWORK_FS | SHMLIMIT_OPEN_IGNORE_ENVIRONMENT | SHMLIMIT_OPEN_SHARE;
 
 impl shmlimit_options {
-    fn apply(&self, mut builder: Builder) -> Result<Builder, Failure> {
+    pub(crate) fn apply(&self, mut builder: Builder) -> Result<Builder, Failure> {
         if self.flags & !FLAGS != 0 || (self.flags & HOW).count_ones() > 1 {
-            let message =
-                format!("shmlimit_options.flags is {:#x}: unknown, or in each other's way", self.flags);
+            let message = format!(
+                "shmlimit_options.flags is {:#x}: it has unknown flags, or flags that contradict each other",
+                self.flags
+            );
             return Err(Failure::new(SHMLIMIT_BAD_VALUE, message));
         }
         if let Some(directory) = input::text_or_none("shmlimit_options.directory", self.directory)? {
@@ -119,7 +135,19 @@ impl shmlimit_options {
                 input::text("shmlimit_options.settings[].value", setting.value)?,
             );
         }
-        builder = builder.config(source);
+        if let Some(rate) = input::text_or_none("shmlimit_options.rate", self.rate)? {
+            source = source.setting("rate", rate);
+        }
+        if self.burst > 0 {
+            source = source.setting("burst", self.burst.to_string());
+        }
+        if self.concurrency > 0 {
+            source = source.setting("concurrency", self.concurrency.to_string());
+        }
+        if let Some(algorithm) = input::text_or_none("shmlimit_options.algorithm", self.algorithm)? {
+            source = source.setting("algorithm", algorithm);
+        }
+        builder = builder.config(source).on_mismatch(self.on_mismatch()?);
         if let Some(account) = self.account()? {
             builder = builder.shared_with(account);
         }
@@ -135,7 +163,19 @@ impl shmlimit_options {
         Ok(builder)
     }
 
-    /// With whom the directory is to be shared.
+    fn on_mismatch(&self) -> Result<OnMismatch, Failure> {
+        match self.on_mismatch {
+            SHMLIMIT_MISMATCH_ERROR => Ok(OnMismatch::Error),
+            SHMLIMIT_MISMATCH_ADOPT => Ok(OnMismatch::Adopt),
+            SHMLIMIT_MISMATCH_UPDATE => Ok(OnMismatch::Update),
+            other => {
+                let message = format!("shmlimit_options.on_mismatch is {other}; 0 to 2 are its values");
+                Err(Failure::new(SHMLIMIT_BAD_VALUE, message))
+            }
+        }
+    }
+
+    /// The group or user with which to share the directory.
     fn account(&self) -> Result<Option<Account>, Failure> {
         let bad = |message: String| Failure::new(SHMLIMIT_BAD_VALUE, message);
         let by_number = self.flags & SHMLIMIT_OPEN_SHARE != 0;
@@ -159,10 +199,11 @@ impl shmlimit_options {
     }
 }
 
-/// Opens a limiter, and makes it if need be. Open it once per process, and close it with shmlimit_close(); a handle may be
-/// used by all threads, and by forked children.
+/// Opens a limiter, and creates it if it does not exist. Open it once per process. All threads may use the handle, and
+/// forked children too. Close it with shmlimit_close().
 ///
-/// `name` is what all programs that share it call it; `options` may be NULL; `*limiter` is NULL after a failure.
+/// All programs that open the same `name` in the same directory share the limiter. `options` may be NULL. `*limiter` is
+/// NULL after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_open(
     name: *const c_char,
@@ -191,98 +232,12 @@ pub unsafe extern "C-unwind" fn shmlimit_open(
     })
 }
 
-/// Closes a limiter. Grants that are out stay valid until they are given back. NULL is fine, and does nothing; a second
-/// time is SHMLIMIT_CLOSED.
+/// Closes a limiter. Its grants stay valid until they are released. NULL is allowed and does nothing. Closing a limiter
+/// twice returns SHMLIMIT_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_close(limiter: *mut shmlimit_limiter) -> i32 {
     call(|| match limiter.is_null() || LIMITERS.close(limiter.addr() as u64) {
         true => Ok(()),
-        false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is closed already, or never was open")),
+        false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is closed already, or was never open")),
     })
-}
-
-/// Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online", "closed",
-/// "open"), or opens the gate and forgets the pace that headers taught ("clear_gate"), for all who share the limiter at
-/// once. "offline" refuses every call, also those that wait; to keep them waiting, see shmlimit_pause().
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_force(
-    limiter: *const shmlimit_limiter,
-    state: *const c_char,
-) -> i32 {
-    call(|| {
-        let limiter = self::limiter(limiter)?;
-        let state = input::text("state", state)?;
-        let force = BreakerCommand::parse(state).ok_or_else(|| {
-            let known: Vec<&str> = BreakerCommand::ALL.into_iter().map(BreakerCommand::as_str).collect();
-            let message = format!("there is no state {state:?}; there are: {}", known.join(", "));
-            Failure::new(SHMLIMIT_NO_SUCH_STATE, message)
-        })?;
-        limiter.force(force)?;
-        Ok(())
-    })
-}
-
-/// Changes one setting while the limiter is in use, for all who share it at once: a key and a value as in
-/// docs/configuration.md. Rules may be named ("rules.rpm.limit"); "rate" ("100/m") is limit and period of the one rule that
-/// counts requests.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_set(
-    limiter: *const shmlimit_limiter,
-    key: *const c_char,
-    value: *const c_char,
-) -> i32 {
-    call(|| {
-        let limiter = self::limiter(limiter)?;
-        limiter.set(input::text("key", key)?, input::text("value", value)?)?;
-        Ok(())
-    })
-}
-
-/// Counts an answer that was found in a cache (`hit` is not 0), or was not: for people and dashboards, nothing is decided
-/// by it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, hit: i32) -> i32 {
-    call(|| Ok(self::limiter(limiter)?.count_cache(hit != 0)?))
-}
-
-/// The effective configuration, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_config(
-    limiter: *const shmlimit_limiter,
-    text: *mut *mut c_char,
-) -> i32 {
-    call(|| {
-        let place = Slot::new("text", text, std::ptr::null_mut())?;
-        let policy = self::limiter(limiter)?.policy()?;
-        place.write(CString::new(shmlimit::config::to_toml(&policy)).unwrap_or_default().into_raw());
-        Ok(())
-    })
-}
-
-/// What variables of the environment, such as SHMLIMIT_RATE_BASE, changed in the limiter when this handle opened it, for
-/// every program that uses it: a line each, and an empty text if nothing. Free it with shmlimit_text_free(); NULL after a
-/// failure.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_environment_changes(
-    limiter: *const shmlimit_limiter,
-    text: *mut *mut c_char,
-) -> i32 {
-    call(|| {
-        let place = Slot::new("text", text, std::ptr::null_mut())?;
-        let limiter = self::limiter(limiter)?;
-        let lines: Vec<String> = limiter.environment_changes().iter().map(ToString::to_string).collect();
-        place.write(CString::new(lines.join("\n")).unwrap_or_default().into_raw());
-        Ok(())
-    })
-}
-
-/// Frees a text that this library made. NULL is fine.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_text_free(text: *mut c_char) {
-    crate::guard::guard((), || {
-        if !text.is_null() {
-            // SAFETY: the caller's word that it came from here, and is freed once.
-            drop(unsafe { CString::from_raw(text) });
-        }
-    });
 }

@@ -1,4 +1,4 @@
-//! Which limiters and presets there are.
+//! The names of limiters and presets.
 
 use crate::boundary::{Owned, call};
 use crate::guard::guard;
@@ -7,16 +7,16 @@ use shmlimit::{Limiter, presets};
 use std::ffi::c_char;
 use std::path::Path;
 
-/// Names. Freed with everything in it by shmlimit_names_free().
+/// A list of names. Free it with shmlimit_names_free().
 #[repr(C)]
 pub struct shmlimit_names {
     /// sizeof(shmlimit_names) of the library.
     pub size: usize,
-    /// The directory looked in; of presets NULL.
+    /// The directory of the limiters; NULL for presets.
     pub directory: *const c_char,
-    /// The names, in order.
+    /// The names in alphabetical order.
     pub names: *const *const c_char,
-    /// How many there are.
+    /// How many elements `names` has.
     pub count: usize,
 }
 
@@ -36,7 +36,8 @@ fn keep<'n>(directory: Option<&Path>, names: impl Iterator<Item = &'n str>) -> *
     Box::into_raw(Box::new(Kept { shown, _owned: owned })).cast_const().cast()
 }
 
-/// The limiters in a directory; NULL = the usual one. Free them with shmlimit_names_free(); `*names` is NULL after a failure.
+/// Lists the limiters in a directory; NULL = the default one. Free the list with shmlimit_names_free(). `*names` is NULL
+/// after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_list(
     directory: *const c_char,
@@ -51,7 +52,8 @@ pub unsafe extern "C-unwind" fn shmlimit_list(
     })
 }
 
-/// The presets, by whose names limiters can be opened without a configuration. Free them with shmlimit_names_free().
+/// Lists the presets. A limiter with the name of a preset needs no configuration. Free the list with shmlimit_names_free().
+/// `*names` is NULL after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_presets(names: *mut *const shmlimit_names) -> i32 {
     call(|| {
@@ -61,7 +63,7 @@ pub unsafe extern "C-unwind" fn shmlimit_presets(names: *mut *const shmlimit_nam
     })
 }
 
-/// Frees names. NULL is fine.
+/// Frees a list of names. NULL is allowed and does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_names_free(names: *const shmlimit_names) {
     guard((), || {

@@ -1,4 +1,4 @@
-//! Telling a limiter how a call ended.
+//! Recording how a call ended.
 
 use crate::boundary::{Failure, call};
 use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_NULL_POINTER};
@@ -13,11 +13,11 @@ use std::borrow::Cow;
 use std::ffi::c_char;
 use std::time::Duration;
 
-/// No connection in time.
+/// The connection was not made in time.
 pub const SHMLIMIT_ERROR_CONNECT_TIMEOUT: u32 = 1;
-/// No answer in time.
+/// The answer did not come in time.
 pub const SHMLIMIT_ERROR_READ_TIMEOUT: u32 = 2;
-/// No such name, or nobody to ask.
+/// The name of the server could not be resolved.
 pub const SHMLIMIT_ERROR_DNS: u32 = 3;
 /// The connection was refused or broke.
 pub const SHMLIMIT_ERROR_CONNECTION: u32 = 4;
@@ -26,40 +26,40 @@ pub const SHMLIMIT_ERROR_CONNECTION: u32 = 4;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_header {
-    /// Such as "Retry-After"; in any case.
+    /// The name, such as "Retry-After", in upper or lower case.
     pub name: *const c_char,
-    /// Its value, as it came.
+    /// The value as the server sent it.
     pub value: *const c_char,
 }
 
-/// How a call ended: a status or an error, and what else is known.
+/// How a call ended: a status or an error, and what else the program knows.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_outcome {
     /// sizeof(shmlimit_outcome).
     pub size: usize,
-    /// The HTTP status, 100 to 599; 0 if there was no answer, or if `head` has it.
+    /// The HTTP status, 100 to 599; 0 = there was no answer, or `head` has the status.
     pub status: u32,
-    /// SHMLIMIT_ERROR_…, if there was no answer; else 0.
+    /// Why there was no answer: SHMLIMIT_ERROR_…; 0 = there was one.
     pub error: u32,
-    /// Response headers: Retry-After is heeded, and what they say about limits if the limiter is configured for them.
+    /// Response headers. The library reads Retry-After, and the headers about limits that the limiter is configured for.
     pub headers: *const shmlimit_header,
-    /// How many headers there are.
+    /// How many elements `headers` has.
     pub header_count: usize,
-    /// The head of the response as it came (status line and headers), besides or instead of `headers`; NULL = none. Of
-    /// several, after redirects, the last counts.
+    /// The head of the response as the server sent it: status line and headers. It may be given with `headers` or instead of
+    /// them. If it has several heads, after redirects, the last one counts. NULL = none.
     pub head: *const c_char,
-    /// How many bytes the head has; it need not end in NUL.
+    /// How many bytes `head` has. It need not end with NUL.
     pub head_length: usize,
     /// How long the call took, in nanoseconds; 0 = unknown.
     pub latency_ns: u64,
-    /// What it really cost, of those units of which that is known by now.
+    /// What the call really cost, for the units whose real cost is known now.
     pub costs: *const shmlimit_cost,
-    /// How many costs there are.
+    /// How many elements `costs` has.
     pub cost_count: usize,
-    /// Which attempt it was, from 1; 0 = unknown: failures in a row are counted, whoever made them.
+    /// Which attempt the call was, from 1; 0 = unknown: then successive failures of all programs count.
     pub attempt: u32,
-    /// For whom it was made, where no grant knows: SHMLIMIT_PRIORITY_….
+    /// The priority of a call without a grant: SHMLIMIT_PRIORITY_….
     pub priority: u32,
 }
 
@@ -69,47 +69,47 @@ unsafe impl Growing for shmlimit_outcome {
     const FIRST: usize = 80;
 }
 
-/// The server answered, and is well.
+/// The server answered and works.
 pub const SHMLIMIT_CLASS_OK: u32 = 1;
-/// 429: too much was asked.
+/// 429: the server got too many calls.
 pub const SHMLIMIT_CLASS_THROTTLED: u32 = 2;
-/// 5xx: the server is not well.
+/// 5xx: the server failed.
 pub const SHMLIMIT_CLASS_SERVER: u32 = 3;
-/// No answer.
+/// The server did not answer.
 pub const SHMLIMIT_CLASS_NET: u32 = 4;
-/// Any other 4xx, which says nothing about the server.
+/// Any other 4xx. It says nothing about the health of the server.
 pub const SHMLIMIT_CLASS_IGNORED: u32 = 5;
 
-/// There is nothing to wait for.
+/// There is no need to wait.
 pub const SHMLIMIT_SOURCE_NONE: u32 = 0;
-/// The server said how long.
+/// The server said how long, with Retry-After.
 pub const SHMLIMIT_SOURCE_RETRY_AFTER: u32 = 1;
-/// The wait was computed.
+/// The library computed the wait from the failures in a row.
 pub const SHMLIMIT_SOURCE_BACKOFF: u32 = 2;
 
-/// What a limiter made of an outcome, and what to do now. Set `size`; the rest is filled in.
+/// What to do after an outcome. Set `size`; the library fills in the rest.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_advice {
     /// sizeof(shmlimit_advice).
     pub size: usize,
-    /// How long to wait before trying again, in nanoseconds, drawn at random where the configuration says so.
+    /// How long to wait before the next attempt, in nanoseconds. It has a random part if the configuration says so.
     pub wait_ns: u64,
-    /// The longest that wait could have been.
+    /// The longest time that `wait_ns` could have been, in nanoseconds.
     pub wait_at_most_ns: u64,
-    /// The ratio of errors among the outcomes that count.
+    /// The ratio of errors among the outcomes in the breaker's window, from 0 to 1.
     pub error_ratio: f64,
-    /// Whether to try again: 1 or 0.
+    /// 1 = try again, 0 = do not.
     pub retry: u32,
-    /// How the call ended, as far as it matters: SHMLIMIT_CLASS_….
+    /// The class of the outcome: SHMLIMIT_CLASS_….
     pub outcome_class: u32,
-    /// Where the wait comes from: SHMLIMIT_SOURCE_….
+    /// Where `wait_ns` comes from: SHMLIMIT_SOURCE_….
     pub wait_source: u32,
-    /// Outcomes that count, this one included.
+    /// How many outcomes are in the breaker's window, this one included.
     pub samples: u32,
-    /// Successive 429.
+    /// How many 429 came in a row.
     pub consec429: u32,
-    /// How many changes of the breaker's state this led to; shmlimit_snapshot_take() lists the newest.
+    /// How many times the breaker changed its state because of this outcome. shmlimit_snapshot_take() lists the newest.
     pub transitions: u32,
 }
 
@@ -127,7 +127,7 @@ impl From<&Advice> for shmlimit_advice {
             wait_at_most_ns: nanos(recorded.wait_at_most),
             error_ratio: recorded.error_ratio,
             retry: u32::from(recorded.retry),
-            outcome_class: match recorded.class {
+            outcome_class: match recorded.outcome_class {
                 OutcomeClass::Ok => SHMLIMIT_CLASS_OK,
                 OutcomeClass::Throttled => SHMLIMIT_CLASS_THROTTLED,
                 OutcomeClass::Server => SHMLIMIT_CLASS_SERVER,
@@ -146,9 +146,9 @@ impl From<&Advice> for shmlimit_advice {
     }
 }
 
-/// The name of a class, such as "5xx"; "unknown" for a number that is none.
+/// The name of an outcome class, such as "5xx", or "unknown" for any other number.
 ///
-/// Never NULL; static: do not free it.
+/// Never NULL. Static: do not free it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_class_name(class: u32) -> *const c_char {
     guard(c"unknown".as_ptr(), || {
@@ -164,7 +164,7 @@ pub extern "C-unwind" fn shmlimit_class_name(class: u32) -> *const c_char {
     })
 }
 
-/// More headers than that no server sends.
+/// No server sends more headers.
 const MOST_HEADERS: usize = 4096;
 
 /// An outcome with its texts checked.
@@ -217,7 +217,7 @@ impl<'c> Ended<'c> {
         };
         let priority = priority("shmlimit_outcome.priority", given.priority)?;
         let head = input::foreign_bytes("shmlimit_outcome.head", given.head, given.head_length)?;
-        // A status that no server has is the library's to refuse, with its own words.
+        // The library refuses a status that no server has, with its own message.
         let status = match (given.status, error) {
             (0, None) => Some(response(&head).0.ok_or_else(|| {
                 bad("shmlimit_outcome has neither status nor error, nor a head with a status line".to_owned())
@@ -280,8 +280,8 @@ impl<'c> Ended<'c> {
     }
 }
 
-/// The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter. After a failure
-/// the grant is still out: mend the outcome, or release it. `advice` may be NULL.
+/// Records how the call ended, for all programs that share the limiter, and gives its permit back. After a failure the grant
+/// is still valid: correct the outcome, or release the grant. `advice` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_record(
     grant: shmlimit_grant,
@@ -305,7 +305,7 @@ pub unsafe extern "C-unwind" fn shmlimit_record(
     })
 }
 
-/// Records how a call ended that was not granted here: all who share the limiter hear of it. `advice` may be NULL.
+/// Records how a call ended that has no grant, for all programs that share the limiter. `advice` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_record_call(
     limiter: *const shmlimit_limiter,
@@ -320,4 +320,11 @@ pub unsafe extern "C-unwind" fn shmlimit_record_call(
         place.write(&shmlimit_advice::from(&recorded));
         Ok(())
     })
+}
+
+/// Counts a lookup in the program's own cache: `hit` is 1 if the cache had the answer, else 0. The counts are for dashboards;
+/// they decide nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, hit: i32) -> i32 {
+    call(|| Ok(limiter::limiter(limiter)?.count_cache(hit != 0)?))
 }

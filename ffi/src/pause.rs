@@ -7,15 +7,15 @@ use shmlimit::PauseRequest;
 use std::ffi::c_char;
 use std::time::Duration;
 
-/// How to pause a limiter. All zero but `size`: until shmlimit_resume(), without a reason.
+/// How to pause a limiter. With `size` alone: until shmlimit_resume(), without a reason.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_pause_options {
     /// sizeof(shmlimit_pause_options).
     pub size: usize,
     /// How long, in nanoseconds; 0 = until the limiter is resumed.
-    pub length_ns: u64,
-    /// Why, for people: one line of up to 64 bytes; NULL = no reason.
+    pub duration_ns: u64,
+    /// The reason that `shmlimit status` shows: one line of up to 64 bytes; NULL = none.
     pub reason: *const c_char,
 }
 
@@ -25,9 +25,9 @@ unsafe impl Growing for shmlimit_pause_options {
     const FIRST: usize = 24;
 }
 
-/// Stops all calls for a while, in all processes that share the limiter. Calls that wait keep waiting, and new ones join
-/// them; calls that do not wait, and calls whose deadline ends before a known end of the pause, are refused with
-/// SHMLIMIT_REASON_PAUSED. The pause outlasts this process. A second pause replaces the first.
+/// Stops all calls of all programs that share the limiter. Waiting calls keep waiting, and new calls join them. Calls that do
+/// not wait, and calls whose deadline comes before the end of the pause, are refused with SHMLIMIT_REASON_PAUSED. The pause
+/// goes on when this process ends. A second pause replaces the first.
 ///
 /// `options` may be NULL.
 #[unsafe(no_mangle)]
@@ -39,8 +39,8 @@ pub unsafe extern "C-unwind" fn shmlimit_pause(
         let limiter = self::limiter(limiter)?;
         let mut request = PauseRequest::new();
         if let Some(options) = input::growing(options)? {
-            if options.length_ns > 0 {
-                request = request.lasting(Duration::from_nanos(options.length_ns));
+            if options.duration_ns > 0 {
+                request = request.duration(Duration::from_nanos(options.duration_ns));
             }
             if let Some(reason) = input::text_or_none("shmlimit_pause_options.reason", options.reason)? {
                 request = request.reason(reason);
@@ -51,9 +51,9 @@ pub unsafe extern "C-unwind" fn shmlimit_pause(
     })
 }
 
-/// Ends a pause: waiting calls go on in their turn. A limiter that is not paused stays as it is.
+/// Ends a pause. Waiting calls continue in their order. A limiter that is not paused stays as it is.
 ///
-/// `was_paused` may be NULL; else it is 1 if a pause was ended, 0 if there was none.
+/// `was_paused` may be NULL. `*was_paused` is 1 if there was a pause, else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_resume(
     limiter: *const shmlimit_limiter,

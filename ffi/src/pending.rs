@@ -10,20 +10,20 @@ use crate::request::{ParsedRequest, shmlimit_request};
 use shmlimit::{PendingAcquire, Request, Step};
 use std::sync::Mutex;
 
-/// A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
-/// copy is a call of its own, which is not in the queue yet.
+/// A wait that the program steps: a number that is never 0 and never reused. After a fork the child's copy is a wait of its
+/// own, which is not in the queue yet.
 pub type shmlimit_pending = u64;
 
-/// Nothing inside while a step is under way.
+/// A cell is empty while a step is under way.
 static PENDING: Table<Mutex<Option<PendingAcquire>>> = Table::new(3);
 
 fn done() -> Failure {
-    let message = "the wait is over already, never was one, or another thread steps it at this moment";
+    let message = "the wait is over already, was never begun, or another thread steps it at this moment";
     Failure::new(SHMLIMIT_PENDING_DONE, message)
 }
 
-/// Begins to wait for a call, without waiting: for programs with an event loop of their own. Nothing is asked before the
-/// first shmlimit_pending_step(), but a timeout runs from here. The request's `stop` does not matter here.
+/// Begins a wait and returns at once, for programs that have an event loop. The call enters the queue with the first
+/// shmlimit_pending_step(), but its timeout runs from here. The request's `stop` is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_enqueue(
     limiter: *const shmlimit_limiter,
@@ -36,7 +36,7 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
         let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
         let waiting = match answered(limiter::limiter(limiter)?.enqueue(&request))? {
             Ok(waiting) => waiting,
-            // Nothing was asked yet, so nobody can have refused.
+            // Nothing was asked yet, so there is no refusal.
             Err(_) => return Err(done()),
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many calls wait in this process");
@@ -45,11 +45,11 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
     })
 }
 
-/// Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
-/// other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure (but one of the arguments, such as
-/// SHMLIMIT_NULL_POINTER, leaves it as it was). `answer` may be NULL.
+/// Checks whether it is the call's turn, without waiting. SHMLIMIT_SLEEP: step again after `*sleep_ns` nanoseconds. Every
+/// other result ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure. Only a failure about the arguments,
+/// such as SHMLIMIT_NULL_POINTER, leaves the wait as it was. `answer` may be NULL.
 ///
-/// Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
+/// The first call in the queue is told to step every 2 ms while it waits for a permit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_pending_step(
     pending: shmlimit_pending,
@@ -79,8 +79,8 @@ pub unsafe extern "C-unwind" fn shmlimit_pending_step(
     })
 }
 
-/// Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
+/// Ends a wait before its call is granted or refused: the call leaves the queue.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn shmlimit_pending_end(pending: shmlimit_pending) -> i32 {
+pub extern "C-unwind" fn shmlimit_pending_cancel(pending: shmlimit_pending) -> i32 {
     call(|| if PENDING.close(pending) { Ok(SHMLIMIT_OK) } else { Err(done()) })
 }

@@ -1,4 +1,4 @@
-//! What a C program asks for.
+//! The request of a C program.
 
 use crate::boundary::Failure;
 use crate::code::SHMLIMIT_BAD_VALUE;
@@ -7,47 +7,47 @@ use shmlimit::{Priority, Request};
 use std::ffi::{c_char, c_int, c_void};
 use std::time::{Duration, SystemTime};
 
-/// Nothing said: of a request, for the background; of an outcome, as its grant was.
+/// The default: of a request, background; of an outcome, the priority of its grant.
 pub const SHMLIMIT_PRIORITY_DEFAULT: u32 = 0;
-/// Work nobody waits for.
+/// Work that can wait.
 pub const SHMLIMIT_PRIORITY_BACKGROUND: u32 = 1;
-/// Somebody waits.
+/// A person waits for the call.
 pub const SHMLIMIT_PRIORITY_USER: u32 = 2;
-/// Another program waits.
+/// Another program waits for the call.
 pub const SHMLIMIT_PRIORITY_WEBHOOK: u32 = 3;
 
-/// How much of a unit.
+/// An amount of one unit.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_cost {
     /// The unit, such as "requests" or "tokens".
     pub unit: *const c_char,
-    /// How much of it.
+    /// The amount.
     pub amount: u64,
 }
 
-/// A call that wants to be made. All zero but `size`: one request, for the background, waiting as long as it takes.
+/// A request for one call. With `size` alone: it costs one request, has background priority, and waits without a timeout.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_request {
     /// sizeof(shmlimit_request).
     pub size: usize,
-    /// What it costs. Units not named cost nothing, except "requests", which costs 1.
+    /// What the call costs. A unit that is not named costs 0, except "requests", which costs 1.
     pub costs: *const shmlimit_cost,
-    /// How many costs there are.
+    /// How many elements `costs` has.
     pub cost_count: usize,
-    /// How long it may wait, in nanoseconds; 0 = as long as it takes. What cannot be had in time is refused at once.
+    /// How long the call may wait, in nanoseconds; 0 = no limit. If it cannot be granted in time, it is refused at once.
     pub timeout_ns: u64,
-    /// Until when it may wait, in nanoseconds since 1970; 0 = no such time. Beside a timeout the earlier counts.
+    /// Until when the call may wait, in nanoseconds since 1970; 0 = no limit. With a timeout, the earlier one counts.
     pub deadline_ns: u64,
-    /// For whom: SHMLIMIT_PRIORITY_….
+    /// The priority: SHMLIMIT_PRIORITY_….
     pub priority: u32,
     /// Must be 0.
     pub reserved: u32,
-    /// Asked while the call waits, whenever a signal interrupts it and at least ten times a second: not 0 = give up. It
-    /// must return; it may not throw or jump. NULL = nobody is asked.
+    /// A function that can end the wait; NULL = none. It is called when a signal interrupts the wait, and at least ten times
+    /// a second. The wait ends when it returns anything but 0. It must return: no exception, no longjmp.
     pub stop: Option<unsafe extern "C" fn(context: *mut c_void) -> c_int>,
-    /// Handed to `stop`.
+    /// The argument of `stop`.
     pub stop_context: *mut c_void,
 }
 
@@ -57,10 +57,10 @@ unsafe impl Growing for shmlimit_request {
     const FIRST: usize = 64;
 }
 
-/// More units than that no limiter has.
+/// No limiter has more units.
 const MOST_COSTS: usize = 64;
 
-/// What is asked for, with its texts checked.
+/// A request with its texts checked.
 pub(crate) struct ParsedRequest<'c> {
     costs: Vec<(&'c str, u64)>,
     priority: Priority,
@@ -71,7 +71,7 @@ pub(crate) struct ParsedRequest<'c> {
 }
 
 impl<'c> ParsedRequest<'c> {
-    /// Nothing given: one request for the background.
+    /// `None` if the pointer is NULL: one request with background priority.
     pub(crate) fn read(request: *const shmlimit_request) -> Result<Option<ParsedRequest<'c>>, Failure> {
         let Some(given) = input::growing(request)? else { return Ok(None) };
         if given.reserved != 0 {
@@ -104,12 +104,12 @@ impl<'c> ParsedRequest<'c> {
         self.costs.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
     }
 
-    /// Whether somebody is to be asked while the call waits.
+    /// Whether the request has a `stop` function.
     pub(crate) fn can_be_stopped(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// Asks.
+    /// Calls `stop`.
     pub(crate) fn stop(&self) -> bool {
         // SAFETY: the caller's word that its function may be called with its context, and returns.
         self.stop.is_some_and(|stop| unsafe { stop(self.context) } != 0)

@@ -22,8 +22,8 @@ struct Kept {
     _owned: Owned,
 }
 
-/// Everything there is to see of a limiter, for people and dashboards. Free it with shmlimit_snapshot_free(); `*snapshot` is
-/// NULL after a failure.
+/// Takes a snapshot of a limiter: settings, counts, processes, queue, breaker. Free it with shmlimit_snapshot_free().
+/// `*snapshot` is NULL after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_snapshot_take(
     limiter: *const shmlimit_limiter,
@@ -39,7 +39,7 @@ pub unsafe extern "C-unwind" fn shmlimit_snapshot_take(
     })
 }
 
-/// Frees a snapshot and everything in it. NULL is fine.
+/// Frees a snapshot with everything in it. NULL is allowed and does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_snapshot_free(snapshot: *const shmlimit_snapshot) {
     guard((), || {

@@ -7,14 +7,7 @@ use crate::input::Slot;
 use shmlimit::TestClock;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A virtual clock for tests. Not a pointer to anything you can read. Name it in `test_clock` of shmlimit_options, and the
-/// limiter takes its time from it.
-///
-/// The clock stands still. shmlimit_test_clock_advance() moves it, and so does a call that has to wait for a known time (a
-/// rate, a Retry-After, a breaker, a deadline): the clock goes to that time, and the call goes on at once. A call that waits
-/// for a permit, or for the end of a pause, really waits until another thread gives it. If it has a timeout or a deadline, it
-/// waits for 100 ms of real time; then the clock goes to the deadline, and the call is refused. Any number of limiters and
-/// threads of one process may share a clock.
+/// A virtual clock for tests, see shmlimit_test_clock_new(). It is a checked number, not a pointer that can be read.
 pub struct shmlimit_test_clock {
     _private: [u8; 0],
 }
@@ -27,8 +20,15 @@ pub(crate) fn test_clock(handle: *const shmlimit_test_clock) -> Result<InUse<'st
     CLOCKS.get(handle.addr() as u64).ok_or_else(freed)
 }
 
-/// Makes a clock that stands still at `start_ns`, in nanoseconds since 1970; 0 = 2030-01-01 00:00:00 UTC. Free it with
+/// Creates a clock that stands still at `start_ns`, in nanoseconds since 1970; 0 = 2030-01-01 00:00:00 UTC. Free it with
 /// shmlimit_test_clock_free(). `*clock` is NULL after a failure.
+///
+/// A limiter that is opened with the clock in `test_clock` of shmlimit_options takes its time from it. The clock stands
+/// still. shmlimit_test_clock_advance() moves it, and so does a call that has to wait for a known time (a rate, a
+/// Retry-After, a breaker, a deadline): the clock goes to that time, and the call continues at once. A call that waits for a
+/// permit, or for the end of a pause, really waits until another thread provides it. If it has a timeout or a deadline, it
+/// waits for 100 ms of real time; then the clock goes to the deadline, and the call is refused. Any number of limiters and
+/// threads of one process may share a clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_test_clock_new(
     start_ns: u64,
@@ -47,7 +47,7 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_new(
     })
 }
 
-/// Lets `by_ns` nanoseconds pass at once. The clock never goes back, and stops after 280 years.
+/// Moves the clock forward by `by_ns` nanoseconds. It never goes back, and stops after 280 years.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_test_clock_advance(
     clock: *const shmlimit_test_clock,
@@ -59,7 +59,7 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_advance(
     })
 }
 
-/// How many nanoseconds have passed since the clock was made: what it was advanced by, and what calls have waited.
+/// Writes how many nanoseconds have passed since the clock was created.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_test_clock_elapsed(
     clock: *const shmlimit_test_clock,
@@ -72,7 +72,7 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_elapsed(
     })
 }
 
-/// What the clock shows, in nanoseconds since 1970. The `deadline_ns` of a request is a point on this clock.
+/// Writes the time that the clock shows, in nanoseconds since 1970. The `deadline_ns` of a request is a time on this clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_test_clock_now(
     clock: *const shmlimit_test_clock,
@@ -85,7 +85,8 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_now(
     })
 }
 
-/// Frees a clock. Limiters that use it go on with it. NULL is fine, and does nothing; a second time is SHMLIMIT_CLOSED.
+/// Frees a clock. Limiters that use it keep it. NULL is allowed and does nothing. Freeing a clock twice returns
+/// SHMLIMIT_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_test_clock_free(clock: *mut shmlimit_test_clock) -> i32 {
     call(|| match clock.is_null() || CLOCKS.close(clock.addr() as u64) {

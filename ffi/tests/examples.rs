@@ -1,4 +1,5 @@
-//! The examples in C and C++ do what they show, beside each other and the tool, against a server that counts.
+//! Programs in C and C++ compile against the header, link with the static library, and run. The examples do what they
+//! show, beside each other and the tool, against a server that counts.
 
 // Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
 #![cfg(unix)]

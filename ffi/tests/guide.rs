@@ -24,8 +24,14 @@ fn pieces(page: &str, language: &str) -> Vec<(usize, String)> {
     pieces
 }
 
-/// What a piece without a main stands in: a limiter that is open, and a grant.
-fn framed(piece: &str) -> String {
+/// What a piece without a main stands in: a limiter that is open, and in C a grant.
+fn framed(piece: &str, language: &str) -> String {
+    if language == "cpp" {
+        let before = "#include <shmlimit.hpp>\n#include <iostream>\n\nusing namespace std::chrono_literals;\n\n\
+            static void piece(shmlimit::limiter &limiter)\n{\n    (void)limiter;\n";
+        let after = "}\n\nint main()\n{\n    shmlimit::limiter limiter(\"tmdb\");\n    piece(limiter);\n}\n";
+        return format!("{before}{piece}{after}");
+    }
     let before = "#include <shmlimit.h>\n#include <stdio.h>\n\n\
         static void piece(shmlimit_limiter *limiter, shmlimit_grant grant)\n{\n    (void)limiter;\n    (void)grant;\n";
     let after = "}\n\nint main(void)\n{\n    shmlimit_limiter *limiter;\n    shmlimit_grant grant;\n    \
@@ -37,11 +43,13 @@ fn framed(piece: &str) -> String {
 
 #[test]
 fn every_piece_of_the_guide_compiles_and_runs() {
-    for (page, language, least) in [("docs/c.md", "c", 7), ("docs/c.md", "cpp", 1), ("README.md", "c", 1)] {
+    for (page, language, least) in
+        [("docs/c.md", "c", 7), ("docs/c.md", "cpp", 5), ("README.md", "c", 1), ("README.md", "cpp", 1)]
+    {
         let pieces = pieces(page, language);
         assert!(pieces.len() >= least, "{language}: {page} has {} pieces", pieces.len());
         for (line, piece) in pieces {
-            let whole = if piece.contains("int main(") { piece } else { framed(&piece) };
+            let whole = if piece.contains("int main(") { piece } else { framed(&piece, language) };
             let directory = tempfile::tempdir().unwrap();
             let source = directory.path().join(format!("line-{line}.{language}"));
             std::fs::write(&source, whole).unwrap();

@@ -3,6 +3,7 @@
 // It asks cargo about the crate, which is not there under Wine; the source is the same everywhere.
 #![cfg(unix)]
 
+mod header_order;
 mod layout_facts;
 
 use shmlimit::Algorithm;
@@ -41,7 +42,9 @@ impl Header {
         bindings.unwrap().write(&mut header);
         let header = String::from_utf8(header).unwrap();
         if !self.is_layout {
-            return header;
+            return header_order::arranged(&header, |file| {
+                names(|other| other.strip_prefix(crate_directory().join("src")) == Ok(file))
+            });
         }
         // Before the end of the include guard, after everything that cbindgen knows.
         let (before, end) = header.split_at(header.rfind("#endif").unwrap());
@@ -112,6 +115,75 @@ fn the_committed_headers_are_what_the_source_gives() {
 #[test]
 fn the_header_states_the_conventions() {
     assert!(HEADERS[0].generated().contains("API conventions"));
+}
+
+#[test]
+fn the_header_is_in_the_order_in_which_a_program_needs_it() {
+    let header = HEADERS[0].generated();
+    let at = |text: &str| header.find(text).unwrap_or_else(|| panic!("no {text:?} in the header"));
+    let headings: Vec<usize> =
+        header_order::GROUPS.iter().map(|(heading, _)| at(&format!("\n/* ---- {heading} -"))).collect();
+    assert!(headings.is_sorted(), "{headings:?}");
+    let ordered = [
+        "SHMLIMIT_VERSION_MAJOR ",
+        "SHMLIMIT_OK ",
+        "shmlimit_last_error(",
+        "struct shmlimit_options {",
+        " shmlimit_open(",
+        " shmlimit_close(",
+        "struct shmlimit_request {",
+        "SHMLIMIT_REASON_SLEEP ",
+        "struct shmlimit_answer {",
+        " shmlimit_acquire(",
+        " shmlimit_try_acquire(",
+        " shmlimit_release(",
+        " shmlimit_cancel(",
+        "struct shmlimit_outcome {",
+        " shmlimit_record(",
+        " shmlimit_enqueue(",
+        " shmlimit_set(",
+        " shmlimit_pause(",
+        " shmlimit_remove(",
+        " shmlimit_snapshot_take(",
+        " shmlimit_list(",
+        " shmlimit_test_clock_new(",
+    ];
+    let code: Vec<&str> = header.lines().filter(|line| !header_order::is_comment(line)).collect();
+    let code = code.join("\n");
+    let places: Vec<Option<usize>> = ordered.iter().map(|text| code.find(text)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn the_version_macros_are_those_of_cargo() {
+    let header = HEADERS[0].generated();
+    let [major, minor, patch] = ["MAJOR", "MINOR", "PATCH"].map(|part| {
+        let found =
+            header.lines().find_map(|line| line.strip_prefix(&format!("#define SHMLIMIT_VERSION_{part} ")));
+        found.unwrap().parse::<u32>().unwrap()
+    });
+    assert_eq!(format!("{major}.{minor}.{patch}"), env!("CARGO_PKG_VERSION"));
+    assert!(header.contains(&format!("#define SHMLIMIT_VERSION \"{}\"\n", env!("CARGO_PKG_VERSION"))));
+}
+
+/// What C++ programs have no use for: they have types, destructors and enums in place of it.
+const NOT_IN_CPP: [&str; 5] = [
+    "SHMLIMIT_OK",
+    "SHMLIMIT_LAYOUT_VERSION",
+    "SHMLIMIT_SEGMENT_SIZE",
+    "shmlimit_layout_version",
+    "shmlimit_segment_size",
+];
+
+#[test]
+fn every_item_of_the_c_header_is_used_by_the_cpp_header() {
+    let header = std::fs::read_to_string(crate_directory().join("../include/shmlimit.hpp")).unwrap();
+    let words: Vec<&str> = header.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let of_c = names(|file| !is_layout(file));
+    let lacking =
+        of_c.iter().filter(|name| !words.contains(&name.as_str()) && !NOT_IN_CPP.contains(&name.as_str()));
+    let lacking: Vec<&String> = lacking.collect();
+    assert!(lacking.is_empty(), "shmlimit.hpp lacks {lacking:?}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! What the header's structs say of a segment is what the library put there, also where several numbers share a word.
 
 use shmlimit::headers::HeaderFormat;
-use shmlimit::{Algorithm, Fairness, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Fairness, Limiter, Policy, PolicyDraft, RuleDraft};
 use shmlimit_ffi::layout::*;
 use shmlimit_kernel::policy::{
     AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, PaceWindowDraft, WindowKind,
 };
+use std::time::Duration;
 
 fn segment(directory: &std::path::Path) -> Box<shmlimit_segment> {
     let bytes = std::fs::read(directory.join("full.shm")).unwrap();
@@ -17,19 +18,26 @@ fn segment(directory: &std::path::Path) -> Box<shmlimit_segment> {
 #[test]
 fn a_policy_reads_the_same_through_the_header() {
     let windows = [
-        PaceWindowDraft { name: "one", limit: 7, interval: Nanos::from_secs(9), kind: WindowKind::Fixed },
-        PaceWindowDraft { name: "two", limit: 8, interval: Nanos::from_secs(60), kind: WindowKind::Sliding },
+        PaceWindowDraft { name: "one", limit: 7, interval: Duration::from_secs(9), kind: WindowKind::Fixed },
+        PaceWindowDraft {
+            name: "two",
+            limit: 8,
+            interval: Duration::from_secs(60),
+            kind: WindowKind::Sliding,
+        },
     ];
     let adaptive = AdaptiveDraft {
         parser: Some(HeaderFormat::Upbit.code()),
         threshold: 123_456,
         history: 40,
         min_samples: 4,
-        short_window: Nanos(77),
+        short_window: Duration::from_nanos(77),
         windows: &windows,
     };
-    let rule =
-        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::FixedWindow, 11, Nanos::from_secs(3)) };
+    let rule = RuleDraft {
+        unit: Some("tokens"),
+        ..RuleDraft::new(Algorithm::FixedWindow, 11, Duration::from_secs(3))
+    };
     let policy = Policy::new(&PolicyDraft {
         provider: "somebody",
         concurrency: Some(5),
@@ -38,7 +46,7 @@ fn a_policy_reads_the_same_through_the_header() {
         background_share: 250_000,
         priorities: false,
         passthrough: true,
-        rules: &[RuleDraft::new(Algorithm::Gcra, 5, Nanos::from_secs(1)), rule],
+        rules: &[RuleDraft::new(Algorithm::Gcra, 5, Duration::from_secs(1)), rule],
         breaker: Breaker::of(BreakerKind::Consecutive).with_network_errors(false),
         backoff: Backoff::DEFAULT.with_jitter(Jitter::None),
         adaptive: Some(adaptive),

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shmlimit::Nanos;
+use shmlimit_kernel::Nanos;
 use shmlimit::headers::retry_after;
 use std::time::SystemTime;
 

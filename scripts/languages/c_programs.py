@@ -10,16 +10,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 STRICT = ["-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(ROOT / "include")]
-TESTS = ["arguments", "cancel", "codes", "forks", "handles", "nothing_left", "paths", "processes", "smoke", "snapshot", "threads", "waits"]
+TESTS = ["arguments", "cancel", "codes", "forks", "handles", "nothing_left", "opening", "paths", "processes", "smoke", "snapshot", "threads", "waits"]
 # There is neither fork nor pthread_cancel on Windows.
 ONLY_ON = {"cancel": "linux", "forks": "linux"}
 
 
-class Program:
-    """A source file, as C or as C++."""
+# The tests of shmlimit.hpp, with what else the compiler is told.
+HPP_TESTS = {"hpp_codes": ["-fno-exceptions"], "hpp_throws": []}
+HPP_STANDARDS = ["c++17", "c++20"]
 
-    def __init__(self, source, cpp):
-        self.source, self.cpp, self.name = source, cpp, source.stem + (".cpp" if cpp else ".c")
+
+class Program:
+    """A source file, as C or as C++, in a standard and with more options of the compiler."""
+
+    def __init__(self, source, cpp, standard=None, more=()):
+        self.source, self.cpp = source, cpp
+        self.name = f"{source.stem}.{standard.replace('c++', 'cpp') if standard else 'cpp' if cpp else 'c'}"
+        self.language = [*(["-x", "c++"] if cpp else []), f"-std={standard or ('c++17' if cpp else 'c11')}", *more]
 
     def arguments(self, directory, url):
         if self.source.stem == "worker":
@@ -35,6 +42,8 @@ def programs(chosen, platform):
     every = [Program(source, cpp) for source in tests for cpp in (False, True)]
     every += [Program(ROOT / "examples/c" / f"{name}.c", False) for name in ("event_loop", "worker")]
     every += [Program(ROOT / "examples/cpp/worker.cpp", True)]
+    every += [Program(ROOT / "ffi/tests/c" / f"{name}.cpp", True, standard, more) for name, more in HPP_TESTS.items()
+              for standard in HPP_STANDARDS]
     return [program for program in every if not chosen or program.source.stem in chosen]
 
 

@@ -1,6 +1,7 @@
 //! From the text of a file to settings: every key known by the table, every error with the key's path.
 
-use super::{ConfigError, meant, preset_settings};
+use super::{meant, preset_settings};
+use crate::ConfigError;
 use crate::settings::{Given, KeyInfo, RuleSettings, Settings, WindowSettings, keys};
 use shmlimit_kernel::Algorithm;
 use toml::{Table, Value};

@@ -1,11 +1,10 @@
 //! Single settings of a limiter that is in use (R110).
 
 use super::read::{bad, given, locate};
-use super::{Config, ConfigError, Overrides, Rate, amount, meant, rate};
-use crate::quantity::span;
-use crate::settings::{Given, Settings, keys};
-use shmlimit_kernel::policy::{Breaker, REQUESTS};
-use shmlimit_kernel::{Algorithm, MAX_LOG, Policy};
+use super::{amount, meant};
+use crate::settings::{Given, Settings, called, change_rates, keys, no_burst};
+use crate::{ConfigError, rate};
+use shmlimit_kernel::Policy;
 use toml::{Table, Value};
 
 /// This policy with one key changed. The key is dotted (`breaker.p_throttle`, `rules.0.burst`), the value as in a
@@ -23,7 +22,7 @@ use toml::{Table, Value};
 /// assert_eq!((slower.rules()[0].limit, slower.rules()[0].burst), (20, 20));
 /// assert_eq!(slower, config::set(&tmdb, "rate", "20/s")?);
 /// assert!(config::set(&tmdb, "rules.0.algorithm", "gcra").is_err());
-/// # Ok::<(), shmlimit::config::ConfigError>(())
+/// # Ok::<(), shmlimit::ConfigError>(())
 /// ```
 pub fn set(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigError> {
     let has_no_burst = |i: usize| policy.rules().get(i).is_some_and(|rule| !rule.algorithm.has_burst());
@@ -37,49 +36,11 @@ pub fn set(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigErro
     }
 }
 
-/// This policy with single settings changed; what they do not name stays (R144). A rate alone changes limit and period of
-/// the one rule that counts requests, as [`set`] does, and makes a rule where there is none.
-///
-/// ```
-/// use shmlimit::config::{self, Overrides};
-/// use shmlimit::presets;
-///
-/// let tmdb = presets::policy("tmdb").unwrap()?;
-/// let slower = Overrides { rate: config::rate("20/s").ok(), ..Overrides::default() };
-/// let slower = config::update(&tmdb, &slower)?;
-/// assert_eq!((slower.rules()[0].limit, slower.concurrency()), (20, Some(4)));
-/// # Ok::<(), shmlimit::config::ConfigError>(())
-/// ```
-pub fn update(policy: &Policy, overrides: &Overrides) -> Result<Policy, ConfigError> {
-    let mut named = *overrides;
-    let mut updated = *policy;
-    if let (Overrides { burst: Some(burst), algorithm: None, .. }, [rule]) = (named, policy.rules())
-        && !rule.algorithm.has_burst()
-    {
-        return Err(no_burst(policy, 0, "--burst", Some(burst)));
-    }
-    if let (Overrides { algorithm: Some(algorithm), .. }, [rule]) = (named, policy.rules())
-        && algorithm != rule.algorithm
-    {
-        // What another algorithm has counted says nothing to this one, so it would start used up.
-        return Err(ConfigError::NotChangeable { key: "--algorithm".to_owned() });
-    }
-    if let Overrides { rate: Some(rate), burst: None, algorithm: None, .. } = named
-        && !policy.rules().is_empty()
-    {
-        let written = format!("{}/{}", rate.limit, span(rate.period));
-        updated = set_rate(policy, Settings::of(policy), rate, &written)?;
-        named.rate = None;
-    }
-    Ok(Config::new(Settings::of(&updated))?.with(&named)?.policy().keeping_logs_of(policy))
-}
-
 /// [`set`] before the limiter is made: any key.
 pub(super) fn put(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigError> {
     let mut settings = Settings::of(policy);
     if key == "rate" {
-        let rate = rate(value).map_err(|problem| bad_rate(value, problem))?;
-        return set_rate(policy, settings, rate, value);
+        return change_rates(policy, &rate::list(value)?);
     }
     let Some((info, i)) = locate(&numbered(policy, key)?) else {
         return Err(not_one_key(policy, key));
@@ -109,58 +70,6 @@ pub(super) fn put(policy: &Policy, key: &str, value: &str) -> Result<Policy, Con
     };
     settings.replace(info, i, &given).map_err(|problem| bad(key, &given, &problem))?;
     Ok(settings.policy()?.keeping_logs_of(policy))
-}
-
-fn bad_rate(value: &str, problem: String) -> ConfigError {
-    ConfigError::BadValue { key: "rate".to_owned(), value: value.escape_debug().to_string(), problem }
-}
-
-/// Limit and period of the one rule that counts requests, which were written as `value`.
-fn set_rate(
-    policy: &Policy,
-    mut settings: Settings,
-    Rate { limit, period }: Rate,
-    value: &str,
-) -> Result<Policy, ConfigError> {
-    let key = || "rate".to_owned();
-    let of_requests: Vec<usize> =
-        (0..policy.rules().len()).filter(|i| policy.rules()[*i].unit == 0).collect();
-    let [i] = of_requests[..] else {
-        let names: Vec<String> =
-            of_requests.iter().map(|i| format!("rules.{}.limit", called(policy, *i))).collect();
-        return Err(match names.len() {
-            0 => ConfigError::Absent {
-                key: key(),
-                problem: format!("no rule of the limiter counts {REQUESTS}"),
-            },
-            count => ConfigError::Ambiguous {
-                key: key(),
-                problem: format!("{count} rules count {REQUESTS}, say which one"),
-                names: names.join(", "),
-            },
-        });
-    };
-    let rule = &mut settings.rules[i];
-    if rule.draft.algorithm == Algorithm::SlidingLog && limit > MAX_LOG {
-        let problem = format!(
-            "a sliding_log counts at most {MAX_LOG} per period; start it afresh with another algorithm: shmlimit init NAME \
-             --rate {value} --replace"
-        );
-        return Err(bad_rate(value, problem));
-    }
-    rule.change_rate(Rate { limit, period });
-    if i == 0 {
-        // A rate of the breaker's own would go before it.
-        settings.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
-    }
-    Ok(settings.policy()?.keeping_logs_of(policy))
-}
-
-/// What a rule is called in keys: by its name, or by its number where another has that name.
-fn called(policy: &Policy, i: usize) -> String {
-    let name = |i: usize| policy.rules()[i].name.as_str().to_owned();
-    let same = (0..policy.rules().len()).filter(|other| name(*other) == name(i)).count();
-    if same == 1 { name(i) } else { i.to_string() }
 }
 
 /// The key with the number of an element in place of its name.
@@ -220,39 +129,6 @@ fn numbered(policy: &Policy, key: &str) -> Result<String, ConfigError> {
 fn value_of(text: &str) -> Option<Value> {
     let table: Table = toml::from_str(&format!("value = {text}")).ok()?;
     (table.len() == 1).then(|| table.get("value").cloned())?
-}
-
-/// A burst was wanted for rule `i`, which cannot have one: how to make a limiter that has one, and all else as it is.
-fn no_burst(policy: &Policy, i: usize, key: &str, burst: Option<u64>) -> ConfigError {
-    let rule = &policy.rules()[i];
-    let overrides = Overrides {
-        rate: Some(Rate { limit: rule.limit, period: rule.period }),
-        concurrency: policy.concurrency().map(u64::from),
-        ..Overrides::default()
-    };
-    let made = Config::empty().and_then(|config| config.with(&overrides));
-    // Whether options say all that there is to say.
-    let is_plain = made.is_ok_and(|made| made.policy().keeping_logs_of(policy) == *policy);
-    let remedy = match is_plain {
-        true => {
-            let period = span(rule.period);
-            // 5/h, as people write it.
-            let period = period.strip_prefix('1').filter(|rest| rest.starts_with(char::is_alphabetic)).unwrap_or(&period);
-            let burst = burst.map_or_else(|| "NUMBER".to_owned(), |burst| burst.to_string());
-            let concurrency = policy.concurrency().map(|most| format!(" --concurrency {most}")).unwrap_or_default();
-            format!(
-                "start it afresh as a token_bucket, with full buckets: shmlimit init NAME --rate {}/{period} --burst \
-                 {burst}{concurrency} --replace",
-                rule.limit
-            )
-        }
-        false => "write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nwrite algorithm = \
-                  \"token_bucket\" and the burst there, and start it afresh with: shmlimit init NAME --config \
-                  NAME.settings.toml --replace"
-            .to_owned(),
-    };
-    let (rule, algorithm) = (called(policy, i), rule.algorithm.as_str());
-    ConfigError::NoBurst { key: key.to_owned(), rule, algorithm, remedy }
 }
 
 fn there_are(one: &str, many: &str, count: usize) -> String {

@@ -1,10 +1,10 @@
 //! What somebody who opens a limiter says about it.
 
-use super::set::put;
-use super::{Config, ConfigError, Overrides, amount, rate};
-use crate::presets;
+use super::set::{put, set};
+use super::{Config, Overrides, amount, update};
 use crate::settings::Settings;
-use shmlimit_kernel::{Algorithm, Policy};
+use crate::{ConfigError, presets, rate};
+use shmlimit_kernel::{Algorithm, Policy, UnknownName};
 
 /// A preset, the text of a file, single settings: any of them. Where it is empty, a limiter is used as it is.
 ///
@@ -14,7 +14,7 @@ use shmlimit_kernel::{Algorithm, Policy};
 /// let choice = ConfigSource::default().preset("tmdb").setting("rate", "20/s").setting("breaker.p_throttle", "0.3");
 /// let policy = choice.policy("tmdb-test")?;
 /// assert_eq!((policy.rules()[0].limit, policy.concurrency()), (20, Some(4)));
-/// # Ok::<(), shmlimit::config::ConfigError>(())
+/// # Ok::<(), shmlimit::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigSource {
@@ -38,8 +38,9 @@ impl ConfigSource {
         self
     }
 
-    /// Puts one setting on top: `rate` (`35/s`), `burst` and `algorithm` of the one rule, or any key of a file
-    /// (`concurrency`, `breaker.kind`, `rules.1.limit`).
+    /// Puts one setting on top: `rate` (`35/s`, or several: `100/min, tokens=30k/min`), `burst` and `algorithm` of the one
+    /// rule, or any key of a file (`concurrency`, `breaker.kind`, `rules.1.limit`). Of a key that is given twice the last
+    /// value counts. Several rates are all the rules of the limiter: those of a preset or a file go.
     #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> ConfigSource {
         self.settings.push((key.into(), value.into()));
@@ -54,7 +55,12 @@ impl ConfigSource {
     /// What a limiter of this name is to run on. Single settings go on top of the text, of the preset, or of the preset
     /// of the limiter's own name.
     pub fn policy(&self, name: &str) -> Result<Policy, ConfigError> {
-        let base = match (&self.text, &self.preset) {
+        self.policy_with(name, &Overrides::default())
+    }
+
+    /// The same with more settings, which go before those of the same name here.
+    pub(crate) fn policy_with(&self, name: &str, more: &Overrides) -> Result<Policy, ConfigError> {
+        let mut base = match (&self.text, &self.preset) {
             (Some(_), Some(_)) => {
                 return Err(ConfigError::BadValue {
                     key: "preset".to_owned(),
@@ -68,33 +74,12 @@ impl ConfigSource {
             (None, None) if presets::NAMES.contains(&name) => Config::preset(name)?,
             (None, None) => Config::empty()?,
         };
-        let mut overrides = Overrides::default();
-        let mut others = Vec::new();
-        let mut base = base;
         let alone = base.policy().rules().is_empty();
-        for (key, value) in &self.settings {
-            let bad = |problem: String| ConfigError::BadValue {
-                key: key.clone(),
-                value: value.escape_debug().to_string(),
-                problem,
-            };
-            // Of the rule that a rate makes, the long names say the same as the short ones.
-            let short = match key.as_str() {
-                "rules.0.burst" if alone => "burst",
-                "rules.0.algorithm" if alone => "algorithm",
-                key => key,
-            };
-            match short {
-                "rate" => overrides.rate = Some(rate(value).map_err(bad)?),
-                "burst" => {
-                    let whole = amount(value).map_err(bad)?;
-                    overrides.burst = Some(whole);
-                }
-                "algorithm" => overrides.algorithm = Some(Algorithm::parse(0, value)?),
-                // Which breaker it is decides what a rate means.
-                "breaker.kind" => base = Config::new(Settings::of(&put(base.policy(), key, value)?))?,
-                _ => others.push((key, value)),
-            }
+        let (overrides, mut others) = self.sorted(alone, more)?;
+        // Which breaker it is decides what a rate means.
+        if let Some(kind) = others.iter().position(|(key, _)| *key == "breaker.kind") {
+            let (key, value) = others.remove(kind);
+            base = Config::new(Settings::of(&put(base.policy(), key, value)?))?;
         }
         let mut policy = *base.with(&overrides)?.policy();
         for (key, value) in others {
@@ -102,6 +87,74 @@ impl ConfigSource {
         }
         Ok(policy)
     }
+
+    /// Whether it is a whole configuration, and not only single settings.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.text.is_some() || self.preset.is_some()
+    }
+
+    /// A limiter's policy with the single settings changed, and `more`; what they do not name stays.
+    pub(crate) fn updated(&self, there: &Policy, more: &Overrides) -> Result<Policy, ConfigError> {
+        let (overrides, others) = self.sorted(there.rules().is_empty(), more)?;
+        let mut policy = update(there, &overrides)?;
+        for (key, value) in others {
+            // A key that cannot be changed may be said again.
+            let same = put(&policy, key, value).is_ok_and(|same| same == policy);
+            policy = if same { policy } else { set(&policy, key, value)? };
+        }
+        Ok(policy)
+    }
+
+    /// The settings that depend on each other, and all other keys with their values. `alone`: there is no rule yet.
+    fn sorted(&self, alone: bool, more: &Overrides) -> Result<(Overrides, Others<'_>), ConfigError> {
+        let mut overrides = Overrides::default();
+        let mut others = Vec::new();
+        for (key, value) in &self.settings {
+            // Of the rule that a rate makes, the long names say the same as the short ones.
+            let short = match key.as_str() {
+                "rules.0.burst" if alone => "burst",
+                "rules.0.algorithm" if alone => "algorithm",
+                key => key,
+            };
+            match short {
+                "rate" => overrides.rates = rate::list(value)?,
+                "burst" => {
+                    let whole = amount(value).map_err(|problem| ConfigError::BadValue {
+                        key: key.clone(),
+                        value: value.escape_debug().to_string(),
+                        problem,
+                    })?;
+                    overrides.burst = Some(whole);
+                }
+                "algorithm" => overrides.algorithm = Some(algorithm(key, value)?),
+                _ => others.push((key.as_str(), value.as_str())),
+            }
+        }
+        if more.concurrency.is_some() {
+            others.retain(|(key, _)| *key != "concurrency");
+        }
+        if !more.rates.is_empty() {
+            overrides.rates = more.rates.clone();
+        }
+        let overrides = Overrides {
+            rates: overrides.rates,
+            burst: more.burst.or(overrides.burst),
+            algorithm: more.algorithm.or(overrides.algorithm),
+            ..more.clone()
+        };
+        Ok((overrides, others))
+    }
+}
+
+/// Keys that depend on no others, and their values.
+type Others<'s> = Vec<(&'s str, &'s str)>;
+
+fn algorithm(key: &str, value: &str) -> Result<Algorithm, ConfigError> {
+    value.parse().map_err(|error: UnknownName| ConfigError::BadValue {
+        key: key.to_owned(),
+        value: value.escape_debug().to_string(),
+        problem: format!("must be one of {}", error.allowed().join(" ")),
+    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use shmlimit_kernel::Policy;
 /// let file = config::to_toml(&tmdb);
 /// assert!(file.contains("[[rules]]\nname = \"rps\"\nalgorithm = \"token_bucket\"\n"));
 /// assert_eq!(*config::Config::from_toml(&file)?.policy(), tmdb);
-/// # Ok::<(), config::ConfigError>(())
+/// # Ok::<(), shmlimit::ConfigError>(())
 /// ```
 pub fn to_toml(policy: &Policy) -> String {
     let mut text = String::new();

@@ -79,8 +79,7 @@ shmlimit_kernel::named_enum! {
     pub const ALL;
     /// The name in configuration files.
     pub const fn as_str;
-    /// The format of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
     /// The format stored as `code`.
@@ -127,7 +126,7 @@ pub const PARSERS: [&str; HeaderFormat::NAMES.len()] = HeaderFormat::NAMES;
 /// assert_eq!(parsed[0].1.used, Some(42));
 /// ```
 pub fn parser(name: &str) -> Option<&'static dyn Parser> {
-    HeaderFormat::parse(name).map(HeaderFormat::parser)
+    name.parse().ok().map(HeaderFormat::parser)
 }
 
 /// The status and the headers of the last response in the text of response heads, as servers and `curl -D` write them.

@@ -65,8 +65,8 @@ impl Limiter {
         }
     }
 
-    /// [`acquire`](Self::acquire) that can be called off: `stop` is asked whenever the sleep is interrupted by a signal,
-    /// and at least ten times a second. `None` if it said so: the call has left the queue, and nothing was taken.
+    /// [`acquire`](Self::acquire) that can be called off: `stop` is asked before each sleep, whenever a signal interrupts
+    /// the sleep, and at least ten times a second. `None` if it said so: the call has left the queue, and nothing was taken.
     ///
     /// ```
     /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
@@ -94,6 +94,9 @@ impl Limiter {
                 Step::Again if stop() => return Ok(None),
                 Step::Again => {}
                 Step::Sleep { link, place, wake_value, limit, .. } => {
+                    if stop() {
+                        return Ok(None);
+                    }
                     let began = Instant::now();
                     // Asking is no reason to look: only its time or its wake word is.
                     loop {

@@ -1,40 +1,44 @@
-//! Opening a limiter: where it lives, and what it is made of if it must be made.
+//! What a program says about the limiter that it opens.
 
-use super::Limiter;
-use super::events;
-use super::segment_chain::LimiterSegment;
-use super::waiter::Group;
-use crate::describe;
-use crate::environment::{Change, Patch};
-use crate::presets;
-use shmlimit_kernel::Policy;
+use crate::settings::{Overrides, Settings};
+use crate::{ConfigError, Rate, RateError, presets};
+use shmlimit_kernel::{Algorithm, Policy};
 use shmlimit_segment::Error;
-use shmlimit_segment::directory::{Allowances, Directory, PreviousLimiter};
-use shmlimit_segment::file::create::{self, Creation};
-use shmlimit_segment::file::{self, InitialState};
-use shmlimit_segment::paths::{self, LimiterName};
 use shmlimit_segment::sys::Account;
-use shmlimit_segment::{AttachOptions, ClockSource, Role, Segment};
+use shmlimit_segment::{AttachOptions, ClockSource, Role};
 use std::path::PathBuf;
 
-/// How often a limiter that keeps changing under our hands is opened again before giving up.
-const TRIES: usize = 64;
-/// After so many tries it is opened under the creation lock, where nothing replaces it meanwhile.
-const UNLOCKED_TRIES: usize = 8;
+/// What opening does if the limiter exists with other settings than those that were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnMismatch {
+    /// Opening fails with [`Error::ConfigMismatch`], which lists the differences.
+    #[default]
+    Error,
+    /// The limiter is used as it is. Its settings win.
+    Adopt,
+    /// The limiter gets the settings that were asked for, for every program that uses it, and keeps what was spent.
+    /// [`Error::DoesNotFit`] if only a new limiter can have them.
+    Update,
+}
 
 /// How to open a limiter. See [`Limiter::builder`].
 #[derive(Debug, Clone)]
 pub struct Builder {
-    name: String,
+    pub(super) name: String,
     pub(super) directory: Option<PathBuf>,
     policy: Option<Policy>,
+    rates: Vec<Result<Rate, RateError>>,
+    /// The single settings without the rates.
+    single: Overrides,
+    pub(super) on_mismatch: OnMismatch,
     #[cfg(feature = "config")]
     source: crate::config::ConfigSource,
-    shared_with: Option<Account>,
-    group: Option<String>,
-    network: bool,
-    environment: bool,
-    observer: bool,
+    pub(super) shared_with: Option<Account>,
+    pub(super) group: Option<String>,
+    pub(super) network: bool,
+    pub(super) environment: bool,
+    pub(super) observer: bool,
     pub(super) clock: ClockSource,
     pub(super) bounds: AttachOptions,
 }
@@ -46,6 +50,9 @@ impl Builder {
             name: name.to_owned(),
             directory: None,
             policy: None,
+            rates: Vec::new(),
+            single: Overrides::default(),
+            on_mismatch: OnMismatch::default(),
             #[cfg(feature = "config")]
             source: Default::default(),
             shared_with: None,
@@ -66,8 +73,92 @@ impl Builder {
         self
     }
 
+    /// The limiter must not admit more than this rate: a [`Rate`] or its text. Several calls give several rates, all of
+    /// which must admit. A text that is no rate is an error when the limiter is opened.
+    ///
+    /// Without a burst, no one period has more than the rate (R147). One rate goes on top of the preset of the limiter's
+    /// name, if there is one; several rates take the place of the preset's rules.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, Rate, Request};
+    ///
+    /// let limiter = Limiter::builder("llm")
+    ///     .rate("100/min")
+    ///     .rate(Rate::per_minute(30_000).unit("tokens"))
+    ///     # .directory(directory.path())
+    ///     .open()?;
+    /// let grant = limiter.acquire(&Request::new().cost("tokens", 900))?;
+    /// # grant.release()?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn rate<R: TryInto<Rate, Error: Into<RateError>>>(mut self, rate: R) -> Builder {
+        self.rates.push(rate.try_into().map_err(Into::into));
+        self
+    }
+
+    /// So much of the rate may go at once. The rule is then a token bucket unless an algorithm is chosen; one period may
+    /// admit the rate and the burst. For limiters with one rule.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, Rate};
+    ///
+    /// let builder = Limiter::builder("api").rate(Rate::per_second(10)).burst(20).concurrency(4);
+    /// let limiter = builder.directory(directory.path()).open()?;
+    /// assert_eq!(limiter.policy()?.rules()[0].burst, 20);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn burst(mut self, burst: u64) -> Builder {
+        self.single.burst = Some(burst);
+        self
+    }
+
+    /// At most so many calls in flight, of all programs together.
+    #[must_use]
+    pub fn concurrency(mut self, calls: u64) -> Builder {
+        self.single.concurrency = Some(calls);
+        self
+    }
+
+    /// How the rule counts (`docs/algorithms.md`). For limiters with one rule.
+    #[must_use]
+    pub fn algorithm(mut self, algorithm: Algorithm) -> Builder {
+        self.single.algorithm = Some(algorithm);
+        self
+    }
+
+    /// What [`open`](Self::open) does if the limiter exists with other settings. Default: [`OnMismatch::Error`].
+    ///
+    /// With [`OnMismatch::Update`], single settings (a rate, a burst, a concurrency, an algorithm, a setting of
+    /// `ConfigSource`) change what they name and nothing else. A policy, a preset or a configuration file is the whole
+    /// configuration.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, OnMismatch, Rate};
+    ///
+    /// let builder = || Limiter::builder("api").directory(directory.path());
+    /// let limiter = builder().rate(Rate::per_minute(100)).concurrency(4).open()?;
+    /// builder().rate(Rate::per_minute(60)).on_mismatch(OnMismatch::Update).open()?;
+    /// let policy = limiter.policy()?;
+    /// assert_eq!((policy.rules()[0].limit, policy.concurrency()), (60, Some(4)));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn on_mismatch(mut self, action: OnMismatch) -> Builder {
+        self.on_mismatch = action;
+        self
+    }
+
     /// The limiter must have exactly this policy: it is made so, or refused if it is there and differs (R144).
-    /// Without a policy the limiter is used as it is, or made from the preset of its name.
+    /// Single settings go on top. Without a policy and settings the limiter is used as it is, or made from the preset of
+    /// its name.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.policy = Some(policy);
@@ -176,257 +267,45 @@ impl Builder {
         self
     }
 
-    /// Opens the limiter, and makes it if it is not there.
-    pub fn open(self) -> Result<Limiter, Error> {
-        until_settled(|| self.open_now())
-    }
-
-    fn open_now(&self) -> Result<Limiter, Error> {
-        let wanted = self.wanted()?;
-        let make = match wanted {
-            Some(policy) => Some(policy),
-            None => presets::policy(&self.name).transpose()?,
-        };
-        // What cannot be made must be there, and its directory with it.
-        let Some(make) = make else { return self.open_existing_now() };
-        let (name, directory) = self.place(true)?;
-        let mut used_up = false;
-        // Variables that do not fit are an error before anything is made. What they change is told as a change, below.
-        self.patched(&make)?;
-        let segment = settle_noting(&directory, &name, self.bounds, Some(make), &mut used_up)?;
-        if let Some(wanted) = wanted {
-            let (there, wanted) = (self.patched(&segment.policy()?)?, self.patched(&wanted)?);
-            if there != wanted {
-                let differences = describe::differences(&there, &wanted);
-                let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
-                let updatable = segment.takes(&wanted)?;
-                return Err(Error::ConfigMismatch { name, directory, differences, updatable });
-            }
+    /// The policy that the limiter must have, if anything was said about it.
+    pub(super) fn wanted(&self) -> Result<Option<Policy>, Error> {
+        let single = self.overrides()?;
+        if let Some(policy) = &self.policy {
+            return Ok(Some(single.on(policy)?));
         }
-        let changes = self.patch(&segment)?;
-        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
-        Ok(limiter.after_changes(changes).noting_used_up(used_up))
-    }
-
-    /// Opens the limiter only if it is there; makes neither it nor its directory.
-    pub fn open_existing(self) -> Result<Limiter, Error> {
-        until_settled(|| self.open_existing_now())
-    }
-
-    fn open_existing_now(&self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(false)?;
-        let segment = settle(&directory, &name, self.bounds, None)?;
-        let changes = self.patch(&segment)?;
-        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.observer)?;
-        Ok(limiter.after_changes(changes))
-    }
-
-    /// Makes the limiter; an error if it is there already.
-    pub fn create(self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(true)?;
-        let policy = self.made_from(&name, &directory)?;
-        let mut used_up = false;
-        if !create::create_noting(&directory, &name, policy, self.bounds.place, &mut used_up)? {
-            let name = name.as_str().to_owned();
-            return Err(Error::AlreadyExists { name, directory: directory.path().to_owned() });
-        }
-        let segment = settle(&directory, &name, self.bounds, None)?;
-        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
-        Ok(limiter.noting_used_up(used_up))
-    }
-
-    /// Opens the limiter and gives it the policy that was named, for all who share it: a hot change that keeps what its
-    /// rules have seen (R144). Makes it if it is not there. [`Error::DoesNotFit`] if only a new one can have that policy.
-    pub fn update(self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(true)?;
-        let policy = self.made_from(&name, &directory)?;
-        let segment = settle(&directory, &name, self.bounds, Some(policy))?;
-        let changed = segment.change_policy(|_| Ok(policy))?;
-        events::changed(name.as_str(), &changed);
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
-    }
-
-    /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
-    pub fn replace(self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(true)?;
-        let seed = InitialState::fresh(self.made_from(&name, &directory)?);
-        let mut old = None;
-        let replaced = create::replace(&directory, &name, &seed, || {
-            match open_once(&directory, &name, self.bounds.as_operator()) {
-                Ok(Some(there)) => old.insert(there).retire(),
-                // What cannot be opened has no users to tell; it is replaced all the same, unless it is no segment at all.
-                Ok(None)
-                | Err(
-                    Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. },
-                ) => Ok(()),
-                Err(error) => Err(error),
-            }
-        });
-        // Only now: before, they would find no successor, and all wait for the creation lock.
-        if let Some(old) = old {
-            old.wake_all(old.sleepers());
-        }
-        replaced?;
-        let segment = settle(&directory, &name, self.bounds, None)?;
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
-    }
-
-    /// What the limiter is to be made from.
-    fn made_from(&self, name: &LimiterName, directory: &Directory) -> Result<Policy, Error> {
-        let unknown = || Error::UnknownLimiter {
-            name: name.as_str().to_owned(),
-            directory: directory.path().to_owned(),
-        };
-        let policy = match self.wanted()? {
-            Some(policy) => policy,
-            None => presets::policy(name.as_str()).ok_or_else(unknown)??,
-        };
-        self.patched(&policy)
-    }
-
-    /// The policy that the limiter must have, if one was named.
-    fn wanted(&self) -> Result<Option<Policy>, Error> {
         #[cfg(feature = "config")]
-        if self.policy.is_none() && !self.source.is_empty() {
-            return Ok(Some(self.source.policy(&self.name)?));
+        if !self.source.is_empty() {
+            return Ok(Some(self.source.policy_with(&self.name, &single)?));
         }
-        Ok(self.policy)
-    }
-
-    /// What the environment makes of a policy.
-    fn patched(&self, policy: &Policy) -> Result<Policy, Error> {
-        if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
-    }
-
-    /// The operator's hot patch (R110): what the environment says is applied for all, logged by the process that did
-    /// it, and returned.
-    fn patch(&self, segment: &Segment) -> Result<Vec<Change>, Error> {
-        let there = segment.policy()?;
-        if self.patched(&there)? == there {
-            return Ok(Vec::new());
+        if single.is_empty() {
+            return Ok(None);
         }
-        let changed = segment.change_policy(|there| self.patched(there))?;
-        events::patched(&self.name, &changed);
-        Ok(Patch::read()?.changes(&changed.before, &changed.policy))
-    }
-
-    pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
-        let name = LimiterName::new(&self.name)?;
-        self.check_test_directory()?;
-        let places = paths::places(self.directory.as_deref());
-        let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
-        directory.clock = self.clock.clone();
-        if let Some(note) = &directory.note {
-            events::passed_over(&self.name, note);
-        }
-        if let Some(group) = self.shared_with {
-            directory.share_with(group)?;
-        }
-        Ok((name, directory))
-    }
-
-    fn turns_with(&self) -> Option<Group> {
-        self.group.as_deref().map(Group::named).or_else(Group::from_environment)
-    }
-}
-
-/// Opens again what was replaced between being opened and being used for the first time.
-fn until_settled(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, Error> {
-    for _ in 1..UNLOCKED_TRIES {
-        match open() {
-            Err(Error::Unsettled { .. }) => {}
-            opened => return opened,
-        }
-    }
-    open()
-}
-
-pub(super) fn open_once(
-    directory: &Directory,
-    name: &LimiterName,
-    bounds: AttachOptions,
-) -> Result<Option<Segment>, Error> {
-    let Some(verified) = file::open(directory, name)? else { return Ok(None) };
-    if bounds.role == Role::Observer && verified.needs_repair()? {
-        // Attaching repairs. Where that is not possible, what is there is shown.
-        match Segment::attach(verified, bounds.as_operator()) {
-            Err(Error::SlotsFull { .. }) => {}
-            repaired => drop(repaired?),
-        }
-        let verified = file::open(directory, name)?;
-        return verified.map(|verified| Segment::attach(verified, bounds)).transpose();
-    }
-    Segment::attach(verified, bounds).map(Some)
-}
-
-/// Opens the segment that is there, or makes one with that policy, until one of the two has worked.
-fn settle(
-    directory: &Directory,
-    name: &LimiterName,
-    bounds: AttachOptions,
-    make: Option<Policy>,
-) -> Result<Segment, Error> {
-    settle_noting(directory, name, bounds, make, &mut false)
-}
-
-/// [`settle`], which notes if it made one with nothing to give.
-fn settle_noting(
-    directory: &Directory,
-    name: &LimiterName,
-    bounds: AttachOptions,
-    make: Option<Policy>,
-    used_up: &mut bool,
-) -> Result<Segment, Error> {
-    for attempt in 0..TRIES {
-        let opened = match attempt {
-            0..UNLOCKED_TRIES => open_once(directory, name, bounds),
-            _ => directory.with_creation_lock(|_| open_once(directory, name, bounds)),
+        let base = match presets::policy(&self.name) {
+            Some(preset) => preset?,
+            None => Settings::default().policy()?,
         };
-        match opened {
-            Ok(Some(segment)) => return Ok(segment),
-            Ok(None) => match make {
-                Some(policy) => drop(create::create_noting(directory, name, policy, bounds.place, used_up)?),
-                None if file::is_there(directory, name)? => {}
-                None => {
-                    let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
-                    return Err(Error::UnknownLimiter { name, directory });
-                }
-            },
-            Err(Error::Unsettled { .. }) => create::clear_retired(directory, name, make)?,
-            Err(error) => return Err(error),
-        }
+        Ok(Some(single.on(&base)?))
     }
-    Err(Error::Unsettled { path: directory.path().join(name.file_name()) })
-}
 
-/// The segment that takes the place of one that was deleted, replaced or retired. Where there is none, it goes on
-/// with the same policy; if the old one was merely deleted, also with what its rules had seen. Unless it must not be made;
-/// and one that was removed on purpose does not come back by itself.
-pub(super) fn successor(
-    directory: &Directory,
-    name: &LimiterName,
-    bounds: AttachOptions,
-    old: &Segment,
-    make: bool,
-) -> Result<LimiterSegment, Error> {
-    // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
-    let mut there = settle(directory, name, bounds, None);
-    for _ in 0..TRIES {
-        if !make || old.is_removed() || !matches!(there, Err(Error::UnknownLimiter { .. })) {
-            break;
+    /// What an update makes of the limiter's policy.
+    pub(super) fn updated(&self, there: &Policy) -> Result<Policy, Error> {
+        let single = self.overrides()?;
+        #[cfg(feature = "config")]
+        let is_whole = self.policy.is_some() || self.source.is_whole();
+        #[cfg(not(feature = "config"))]
+        let is_whole = self.policy.is_some();
+        if is_whole {
+            return Ok(self.wanted()?.unwrap_or(*there));
         }
-        let created = create::create_with(directory, name, |before, generation| match before {
-            // A later segment than the old one was.
-            PreviousLimiter::Removed => Ok(None),
-            _ => old.succession(generation).map(Some),
-        })?;
-        if created == Creation::Unwanted {
-            break;
-        }
-        there = settle(directory, name, bounds, None);
+        #[cfg(feature = "config")]
+        let updated = self.source.updated(there, &single);
+        #[cfg(not(feature = "config"))]
+        let updated = crate::settings::update(there, &single);
+        Ok(updated?)
     }
-    let segment = there?;
-    // So that the others who still use it go over at once.
-    old.hand_over();
-    LimiterSegment::new(name.clone(), segment)
+
+    fn overrides(&self) -> Result<Overrides, Error> {
+        let rates: Result<Vec<Rate>, RateError> = self.rates.iter().cloned().collect();
+        Ok(Overrides { rates: rates.map_err(ConfigError::from)?, ..self.single.clone() })
+    }
 }

@@ -6,11 +6,11 @@ use super::outcome::{Advice, Outcome};
 use super::segment_chain::LimiterSegment;
 use crate::environment::Change;
 use shmlimit_kernel::Policy;
-use shmlimit_kernel::breaker::BreakerState;
+use shmlimit_kernel::breaker::{BreakerState, TransitionCause};
 use shmlimit_kernel::decide::{self, BreakerCommand};
-use shmlimit_kernel::health_state::{HealthStateView, Transition};
+use shmlimit_kernel::health_state::HealthStateView;
 use shmlimit_kernel::ledger;
-use shmlimit_kernel::log_context::LogContext;
+use shmlimit_kernel::log_context::{LogContext, RecentEvents};
 use shmlimit_kernel::policy::{BreakerKind, PolicyWords};
 use shmlimit_kernel::queue;
 use shmlimit_segment::{Error, Wakeups};
@@ -132,6 +132,25 @@ impl Limiter {
     }
 }
 
+/// A change of the breaker's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Transition {
+    /// From which state.
+    pub from: BreakerState,
+    /// To which.
+    pub to: BreakerState,
+    /// Why.
+    pub cause: TransitionCause,
+}
+
+impl Transition {
+    /// The changes of state among recent events.
+    pub(super) fn all(recent: &RecentEvents) -> Vec<Transition> {
+        recent.iter().map(|it| Transition { from: it.from, to: it.to, cause: it.cause }).collect()
+    }
+}
+
 impl LimiterSegment {
     /// Applies another policy, made from the one there is.
     pub(super) fn change_policy(
@@ -155,7 +174,7 @@ impl LimiterSegment {
         })?;
         done.map_err(|kind| self.no_such_state(what, kind))?;
         events::forced(self.name(), what, &log_context);
-        Ok(recent.iter().copied().collect())
+        Ok(Transition::all(&recent))
     }
 
     fn no_such_state(&self, what: BreakerCommand, kind: BreakerKind) -> Error {

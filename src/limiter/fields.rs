@@ -12,7 +12,7 @@ use shmlimit_kernel::policy::BreakerKind;
 use shmlimit_kernel::{Fairness, Policy, Priority};
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 snapshot! {
     /// A limiter at one moment.
@@ -48,6 +48,7 @@ snapshot! {
         #[field(flat: true)]
         pub condition: Condition,
         /// Which waiting call of one priority is next: `process` (the processes take turns) or `fifo`.
+        #[field(one_of: Some("Fairness"))]
         pub fairness: Fairness,
         /// The share that background calls get in any case, from 0 to 1.
         pub background_share: f64,
@@ -62,6 +63,8 @@ snapshot! {
     rust_only {
         /// The effective policy.
         pub policy: Policy,
+        /// When the snapshot was taken, by the wall clock, or by the limiter's [`TestClock`](crate::TestClock).
+        pub taken_at: SystemTime,
     }
 
     /// What was counted since a limiter was made, by every process that ever used it.
@@ -98,6 +101,7 @@ snapshot! {
         /// The rule's name.
         pub name: String,
         /// Its algorithm: `token_bucket`, `gcra`, `leaky_bucket`, `fixed_window`, `sliding_log` or `sliding_counter`.
+        #[field(one_of: Some("Algorithm"))]
         pub algorithm: &'static str,
         /// The unit that it counts, usually `requests`.
         pub unit: String,
@@ -152,6 +156,7 @@ snapshot! {
         /// Its program name.
         pub program: String,
         /// The call's priority: `background`, `user` or `webhook`.
+        #[field(one_of: Some("Priority"))]
         pub priority: Priority,
         /// Stands for the call's group: equal for the processes that take their turns together.
         pub group: GroupId,
@@ -173,11 +178,12 @@ snapshot! {
     pub struct Condition {
         /// The breaker's state: `normal`, `throttle`, `sleep`, `half_open` or `cache_only`; of a consecutive breaker `closed`,
         /// `open` or `half_open`; without a breaker `normal`.
-        #[field(json: Some("state"), c: Some("state"), python: "state")]
+        #[field(json: Some("state"), c: Some("state"), python: "state", one_of: Some("BreakerState"))]
         pub state_name: &'static str,
         /// How long the state has lasted; if it has never changed, since the limiter was made.
         pub state_for: Duration,
         /// Why the state began; `None` = it has never changed.
+        #[field(one_of: Some("TransitionCause"))]
         pub reason: Option<TransitionCause>,
         /// In how long the state ends by itself; `None` = it does not. A Sleep is not over before the gate opens. In other
         /// states it is the time of the next rise of the rate.
@@ -197,7 +203,7 @@ snapshot! {
         #[field(metric: GAUGE)]
         pub samples: u32,
         /// The ratio of errors among the outcomes that count now.
-        #[field(json: Some("err_rate"), metric: named(GAUGE, "err_rate_30s"))]
+        #[field(metric: named(GAUGE, "err_rate_30s"))]
         pub error_ratio: f64,
         /// Successive 429.
         #[field(metric: GAUGE)]
@@ -297,12 +303,13 @@ snapshot! {
         /// How long ago it was.
         pub ago: Duration,
         /// The state before.
-        #[field(python: "from_state")]
+        #[field(python: "from_state", one_of: Some("BreakerState"))]
         pub from: &'static str,
         /// The state after.
-        #[field(python: "to_state")]
+        #[field(python: "to_state", one_of: Some("BreakerState"))]
         pub to: &'static str,
         /// Why the state changed.
+        #[field(one_of: Some("TransitionCause"))]
         pub reason: TransitionCause,
     }
 

@@ -35,12 +35,10 @@ impl<'l> Grant<'l> {
     /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
     ///
     /// ```
-    /// # use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+    /// # use shmlimit::{Limiter, Request};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
-    /// # let daily = RuleDraft::new(Algorithm::TokenBucket, 100, Nanos::from_secs(86_400));
-    /// # let policy = Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() })?;
-    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).rate("100/day").open()?;
     /// let grant = limiter.acquire(&Request::new())?;
     /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 99);
     /// grant.cancel()?; // the answer was in the cache after all
@@ -111,12 +109,10 @@ impl Drop for Grant<'_> {
 /// Not now: why, and when to ask again. Nothing was taken.
 ///
 /// ```
-/// # use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft};
+/// # use shmlimit::{AcquireError, Limiter, Reason, Request};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
-/// # let daily = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(86_400));
-/// # let policy = Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() })?;
-/// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+/// # let limiter = Limiter::builder("api").directory(directory.path()).rate("1/day").open()?;
 /// # limiter.acquire(&Request::new())?.release()?;
 /// let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { panic!() };
 /// assert_eq!(refusal.reason(), Reason::Rate);

@@ -14,6 +14,7 @@ mod inspect;
 mod listing;
 mod non_blocking;
 mod on_test_clock;
+mod opening;
 mod outcome;
 mod owned;
 mod pause;
@@ -27,7 +28,8 @@ mod snapshot;
 mod tests;
 mod waiter;
 
-pub use builder::Builder;
+pub use builder::{Builder, OnMismatch};
+pub use control::Transition;
 pub use directory_facts::{ClockFacts, DirectoryFacts, Storage};
 pub use document::{Document, Value};
 pub use fields::{
@@ -99,17 +101,16 @@ impl Limiter {
         Limiter::builder(name).open()
     }
 
-    /// Opens a limiter with choices: directory, policy, sharing.
+    /// Opens a limiter with choices: rates, directory, policy, sharing.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
-    /// use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+    /// use shmlimit::{Limiter, Rate};
     ///
-    /// let hourly = RuleDraft::new(Algorithm::Gcra, 5000, Nanos::from_secs(3600));
-    /// let policy = Policy::new(&PolicyDraft { rules: &[hourly], ..PolicyDraft::default() })?;
-    /// let limiter = Limiter::builder("github").directory(directory.path()).policy(policy).open()?;
-    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 5000);
+    /// let builder = Limiter::builder("api").rate(Rate::per_second(10)).burst(20).concurrency(4);
+    /// let limiter = builder.directory(directory.path()).open()?;
+    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 20);
     /// # Ok(()) }
     /// ```
     pub fn builder(name: &str) -> Builder {
@@ -196,7 +197,7 @@ impl Limiter {
     /// Does something as an operator, for a handle that has no slot of its own. `None` if there is no slot to be had.
     fn as_operator<R>(&self, work: impl FnOnce(&Segment) -> Result<R, Error>) -> Result<Option<R>, Error> {
         let Shared { name, directory, bounds, .. } = &*self.shared;
-        match builder::open_once(directory, name, bounds.as_operator()) {
+        match opening::open_once(directory, name, bounds.as_operator()) {
             Ok(Some(segment)) => work(&segment).map(Some),
             Ok(None) | Err(Error::SlotsFull { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -215,7 +216,7 @@ impl Limiter {
                     let followed = link.segment.run_on_one_thread(is_followed, || {
                         let Shared { name, directory, bounds, recreates, .. } = &*self.shared;
                         let successor =
-                            builder::successor(directory, name, *bounds, &link.segment, *recreates)?;
+                            opening::successor(directory, name, *bounds, &link.segment, *recreates)?;
                         self.shared.chain.succeed(link, successor);
                         Ok(())
                     });

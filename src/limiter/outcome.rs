@@ -1,6 +1,7 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
 use super::Limiter;
+use super::control::Transition;
 use super::events;
 use super::ratio;
 use super::segment_chain::LimiterSegment;
@@ -8,7 +9,7 @@ use crate::headers::{self, Header, HeaderFormat, Reading};
 use shmlimit_kernel::backoff::Random;
 use shmlimit_kernel::backoff::WaitSource;
 use shmlimit_kernel::decide::{self, Verdict};
-use shmlimit_kernel::health_state::{Health, HealthStateView, Transition};
+use shmlimit_kernel::health_state::{Health, HealthStateView};
 use shmlimit_kernel::ledger;
 use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::outcome::{OutcomeClass, Report, Reporter};
@@ -16,11 +17,12 @@ use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue;
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{Nanos, Priority, Ticket};
+use shmlimit_kernel::{Nanos, Priority, Ticket, UnknownName};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
 use shmlimit_segment::{Attachment, Tx, Wakeups};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 shmlimit_kernel::named_enum! {
@@ -40,8 +42,9 @@ shmlimit_kernel::named_enum! {
     pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
-    /// The error of that name.
-    pub fn parse;
+    /// The names, in the order of the variants.
+    pub const NAMES;
+    impl FromStr;
 }
 
 /// How a call ended.
@@ -113,6 +116,25 @@ impl fmt::Display for OutcomeCode {
             OutcomeCode::Status(status) => write!(out, "{status}"),
             OutcomeCode::Error(error) => out.write_str(error.as_str()),
             OutcomeCode::Other => out.write_str("other"),
+        }
+    }
+}
+
+impl FromStr for OutcomeCode {
+    type Err = UnknownName;
+
+    /// Reads what `Display` writes: an HTTP status, the name of a [`NetError`], or `other`.
+    fn from_str(text: &str) -> Result<OutcomeCode, UnknownName> {
+        const ALLOWED: [&str; NetError::NAMES.len() + 2] = {
+            let [connect, read, dns, connection] = NetError::NAMES;
+            ["100 to 599", connect, read, dns, connection, "other"]
+        };
+        let status = text.parse().ok().filter(|status| OutcomeClass::of_status(*status).is_some());
+        match (status, text.parse()) {
+            (Some(status), _) => Ok(OutcomeCode::Status(status)),
+            (None, Ok(error)) => Ok(OutcomeCode::Error(error)),
+            (None, Err(_)) if text == "other" => Ok(OutcomeCode::Other),
+            (None, Err(_)) => Err(UnknownName::new("OutcomeCode", text, &ALLOWED)),
         }
     }
 }
@@ -217,7 +239,7 @@ impl<'o> Outcome<'o> {
 #[non_exhaustive]
 pub struct Advice {
     /// How the call ended, as far as it matters.
-    pub class: OutcomeClass,
+    pub outcome_class: OutcomeClass,
     /// Outcomes that count, this one included.
     pub samples: u32,
     /// The ratio of errors among them.
@@ -240,7 +262,7 @@ impl Advice {
     /// What is said of a success while all is well.
     const fn success(samples: u32) -> Advice {
         Advice {
-            class: OutcomeClass::Ok,
+            outcome_class: OutcomeClass::Ok,
             samples,
             error_ratio: 0.0,
             consec429: 0,
@@ -375,7 +397,7 @@ impl LimiterSegment {
 fn recorded(class: OutcomeClass, verdict: &Verdict, recent: &RecentEvents) -> Advice {
     let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
     Advice {
-        class,
+        outcome_class: class,
         samples: verdict.samples,
         error_ratio: ratio(verdict.errors, verdict.samples),
         consec429: verdict.consec429,
@@ -383,7 +405,7 @@ fn recorded(class: OutcomeClass, verdict: &Verdict, recent: &RecentEvents) -> Ad
         wait_at_most: duration(verdict.advice.ceiling),
         wait_source: verdict.advice.source,
         retry: verdict.advice.retry,
-        transitions: recent.iter().copied().collect(),
+        transitions: Transition::all(recent),
     }
 }
 

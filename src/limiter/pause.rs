@@ -22,7 +22,7 @@ use std::time::Duration;
 /// ```
 /// # use shmlimit::PauseRequest;
 /// # use std::time::Duration;
-/// let maintenance = PauseRequest::new().lasting(Duration::from_secs(600)).reason("database migration");
+/// let maintenance = PauseRequest::new().duration(Duration::from_secs(600)).reason("database migration");
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct PauseRequest {
@@ -38,7 +38,7 @@ impl PauseRequest {
 
     /// The pause ends by itself after this time.
     #[must_use]
-    pub fn lasting(self, length: Duration) -> PauseRequest {
+    pub fn duration(self, length: Duration) -> PauseRequest {
         PauseRequest { length: Some(length), ..self }
     }
 
@@ -114,7 +114,7 @@ impl Limiter {
     /// # let directory = tempfile::tempdir()?;
     /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
     /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
-    /// limiter.pause(&PauseRequest::new().lasting(Duration::from_secs(600)).reason("database migration"))?;
+    /// limiter.pause(&PauseRequest::new().duration(Duration::from_secs(600)).reason("database migration"))?;
     /// match limiter.try_acquire(&Request::new()) {
     ///     Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Paused),
     ///     other => panic!("{other:?}"),

@@ -1,6 +1,7 @@
 //! Removing a limiter.
 
-use super::builder::{Builder, open_once};
+use super::builder::Builder;
+use super::opening::open_once;
 use shmlimit_segment::Error;
 use shmlimit_segment::file::create;
 use shmlimit_segment::program_name;

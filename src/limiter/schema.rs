@@ -42,6 +42,8 @@ pub struct Field {
     pub c: Option<&'static str>,
     /// Its name in Python.
     pub python: &'static str,
+    /// The type of its names, if it holds one of a known few: `Priority`.
+    pub one_of: Option<&'static str>,
     /// The metric that shows it.
     pub metric: Option<Metric>,
 }
@@ -116,6 +118,7 @@ impl Field {
             flat: false,
             c: Some(wire),
             python: name,
+            one_of: None,
             metric: None,
         }
     }

@@ -19,7 +19,7 @@ use shmlimit_kernel::{Priority, Time, decide, queue};
 use shmlimit_segment::Error;
 use shmlimit_segment::slots::{self, Participant};
 use shmlimit_segment::{Segment, Wakeups, layout, program_name};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 impl Snapshot {
     pub(super) fn take(limiter: &Limiter, link: &LimiterSegment) -> Result<Snapshot, Error> {
@@ -73,7 +73,7 @@ impl Snapshot {
                 remaining_background,
                 capacity: rule.burst,
                 limit: rule.limit,
-                period: Duration::from_nanos(rule.period.0),
+                period: rule.period,
                 next_in,
                 full_in,
             },
@@ -111,6 +111,7 @@ impl Snapshot {
             background_share: f64::from(queueing.background_share) / f64::from(WHOLE_SHARE),
             rules: rules.collect(),
             policy,
+            taken_at: SystemTime::UNIX_EPOCH + Duration::from_nanos(segment.clock_source().wall_now()),
             in_flight: core.in_flight,
             in_flight_background: core.in_flight_background,
             held_by_exited: dead.iter().map(|(p, _)| p.held.total).fold(0, u32::saturating_add),

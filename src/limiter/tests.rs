@@ -4,11 +4,11 @@ use super::*;
 use shmlimit_kernel::backoff::Random;
 use shmlimit_kernel::breaker::{BreakerCommand, terms_range};
 use shmlimit_kernel::policy::{Algorithm, Breaker, BreakerKind, BurstMode, PolicyDraft, RuleDraft};
-use shmlimit_kernel::time::Nanos;
 use shmlimit_segment::layout;
 use shmlimit_segment::words::Words;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The limit of each limiter, how much is used before the damage, and how much is left.
 const LIMIT: u64 = 10;
@@ -24,7 +24,7 @@ const ONE_OF: usize = if cfg!(windows) { 61 } else { 1 };
 const NEVER: Duration = Duration::from_secs(36_000);
 
 /// So long that no window ends and no unit is refilled during a test.
-const PERIOD: Nanos = Nanos::from_secs(100 * 365 * 86_400);
+const PERIOD: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 fn of(algorithm: Algorithm, burst_mode: BurstMode) -> Policy {
     let rule = RuleDraft { burst_mode, ..RuleDraft::new(algorithm, LIMIT, PERIOD) };

@@ -3,9 +3,10 @@
 use super::{DAY, MINUTE, Preset, SECOND, adaptive, named, window};
 use crate::headers::HeaderFormat;
 use shmlimit_kernel::policy::WindowKind;
-use shmlimit_kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
+use shmlimit_kernel::{Algorithm, PolicyDraft, RuleDraft};
+use std::time::Duration;
 
-const TEN_SECONDS: Nanos = Nanos::from_secs(10);
+const TEN_SECONDS: Duration = Duration::from_secs(10);
 
 pub(super) const ALL: &[Preset] = &[BINANCE, UPBIT];
 

@@ -2,7 +2,8 @@
 
 use super::{DAY, Preset, SECOND, named};
 use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, Jitter};
-use shmlimit_kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
+use shmlimit_kernel::{Algorithm, PolicyDraft, RuleDraft};
+use std::time::Duration;
 
 const PER_KEY: &str = "The limit is per API key: programs with different keys need different limiters.";
 
@@ -111,7 +112,7 @@ const LOCAL: Preset = Preset {
     draft: PolicyDraft { rules: &[bucket(1000, 10_000)], ..cautious("local") },
 };
 
-const TEN_SECONDS: Nanos = Nanos::from_secs(10);
+const TEN_SECONDS: Duration = Duration::from_secs(10);
 const DAILY: &str = "A daily quota outlives a reboot only in a directory that does: --dir.";
 
 /// So many a second and so many at once; what is above the rate is for high priorities (R107).

@@ -6,7 +6,8 @@ mod services;
 
 use crate::headers::HeaderFormat;
 use shmlimit_kernel::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
-use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use shmlimit_kernel::{Algorithm, Policy, PolicyDraft, PolicyError, RuleDraft};
+use std::time::Duration;
 
 /// One ready-made policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,19 +79,19 @@ pub fn policy(name: &str) -> Option<Result<Policy, PolicyError>> {
     ALL.iter().find(|preset| preset.name == name).map(Preset::policy)
 }
 
-const SECOND: Nanos = Nanos::from_secs(1);
-const MINUTE: Nanos = Nanos::from_secs(60);
-const HOUR: Nanos = Nanos::from_secs(3600);
-const DAY: Nanos = Nanos::from_secs(86_400);
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
 
-const fn named(name: &'static str, algorithm: Algorithm, limit: u64, period: Nanos) -> RuleDraft<'static> {
+const fn named(name: &'static str, algorithm: Algorithm, limit: u64, period: Duration) -> RuleDraft<'static> {
     RuleDraft { name: Some(name), ..RuleDraft::new(algorithm, limit, period) }
 }
 
 const fn window(
     name: &'static str,
     limit: u64,
-    interval: Nanos,
+    interval: Duration,
     kind: WindowKind,
 ) -> PaceWindowDraft<'static> {
     PaceWindowDraft { name, limit, interval, kind }

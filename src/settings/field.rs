@@ -6,15 +6,16 @@ use super::value::Value;
 use crate::headers::HeaderFormat;
 use crate::quantity;
 use shmlimit_kernel::policy::{BreakerKind, HeaderCode, Jitter, PerSecond, WindowKind};
-use shmlimit_kernel::{Algorithm, BurstMode, Fairness, Nanos};
+use shmlimit_kernel::{Algorithm, BurstMode, Fairness};
+use std::time::Duration;
 
 /// One setting, by the form in which it is kept.
 pub(crate) enum Field<'s> {
     Whole(&'s mut u64),
     Small(&'s mut u32),
     Maybe(&'s mut Option<u64>),
-    Length(&'s mut Nanos),
-    MaybeLength(&'s mut Option<Nanos>),
+    Length(&'s mut Duration),
+    MaybeLength(&'s mut Option<Duration>),
     Rate(&'s mut PerSecond),
     Truth(&'s mut bool),
     Name(&'s mut Option<String>),
@@ -49,8 +50,8 @@ kept! {
     u64 => Whole,
     u32 => Small,
     Option<u64> => Maybe,
-    Nanos => Length,
-    Option<Nanos> => MaybeLength,
+    Duration => Length,
+    Option<Duration> => MaybeLength,
     PerSecond => Rate,
     bool => Truth,
     Option<String> => Name,
@@ -73,14 +74,14 @@ macro_rules! choices {
 }
 
 choices! {
-    Algorithm: |it| Some(it.as_str()), |word| Algorithm::parse(0, word).ok();
-    Option<BurstMode>: |it| it.map(BurstMode::as_str), |word| BurstMode::parse(word).map(Some);
-    BreakerKind: |it| Some(it.as_str()), BreakerKind::parse;
-    Fairness: |it| Some(it.as_str()), |word| Fairness::parse(word).ok();
-    Option<HeaderCode>: |it| Some(HeaderFormat::of(it?)?.as_str()), |word| Some(Some(HeaderFormat::parse(word)?.code()));
-    Jitter: |it| Some(it.as_str()), Jitter::parse;
-    Mode: |it| Some(it.as_str()), Mode::parse;
-    WindowKind: |it| Some(it.as_str()), WindowKind::parse;
+    Algorithm: |it| Some(it.as_str()), |word| word.parse().ok();
+    Option<BurstMode>: |it| it.map(BurstMode::as_str), |word| word.parse().ok().map(Some);
+    BreakerKind: |it| Some(it.as_str()), |word| word.parse().ok();
+    Fairness: |it| Some(it.as_str()), |word| word.parse().ok();
+    Option<HeaderCode>: |it| Some(HeaderFormat::of(it?)?.as_str()), |word| Some(Some(word.parse::<HeaderFormat>().ok()?.code()));
+    Jitter: |it| Some(it.as_str()), |word| word.parse().ok();
+    Mode: |it| Some(it.as_str()), |word| word.parse().ok();
+    WindowKind: |it| Some(it.as_str()), |word| word.parse().ok();
 }
 
 impl Field<'_> {
@@ -91,8 +92,8 @@ impl Field<'_> {
             (Field::Small(field), Value::Number(number)) => *field = u32::try_from(number).map_err(drop)?,
             (Field::Maybe(field), Value::Number(number)) => *field = Some(number),
             (Field::Maybe(field), Value::Nothing) => *field = None,
-            (Field::Length(field), Value::Number(number)) => *field = Nanos(number),
-            (Field::MaybeLength(field), Value::Number(number)) => *field = Some(Nanos(number)),
+            (Field::Length(field), Value::Number(number)) => *field = Duration::from_nanos(number),
+            (Field::MaybeLength(field), Value::Number(number)) => *field = Some(Duration::from_nanos(number)),
             (Field::Rate(field), Value::Number(number)) => *field = PerSecond(number),
             (Field::Rate(field), Value::Nothing) => *field = PerSecond(0),
             (Field::Truth(field), Value::Truth(truth)) => *field = truth,

@@ -4,10 +4,11 @@ use super::field::{Field, Kept};
 use super::kind::Kind;
 use super::{Mode, Settings};
 use crate::headers::HeaderFormat;
+use shmlimit_kernel::MAX_PERMITS;
 use shmlimit_kernel::policy::{
     Algorithm, BreakerKind, BurstMode, Fairness, Jitter, MAX_AMOUNT, MAX_HISTORY, MAX_OUTCOMES, WindowKind,
 };
-use shmlimit_kernel::{MAX_PERMITS, Nanos};
+use std::time::Duration;
 
 /// Finds the field that a key means, for element `i` of its list; nothing if there is none.
 pub(crate) type FieldOf = fn(&mut Settings, usize) -> Option<Field<'_>>;
@@ -61,8 +62,8 @@ const COUNT_OR_NONE: Kind = Kind::Whole { least: 0, most: 1_000_000 };
 const AMOUNT: Kind = Kind::Whole { least: 1, most: MAX_AMOUNT };
 const PART: Kind = Kind::Part { least: 0 };
 const FACTOR: Kind = Kind::Factor { least: 1_000_000, most: 1_000_000_000 };
-const LENGTH: Kind = Kind::Length { least: Nanos(1) };
-const LENGTH_OR_NONE: Kind = Kind::Length { least: Nanos::ZERO };
+const LENGTH: Kind = Kind::Length { least: Duration::from_nanos(1) };
+const LENGTH_OR_NONE: Kind = Kind::Length { least: Duration::ZERO };
 
 const fn fixed(
     key: &'static str,
@@ -144,7 +145,7 @@ static KEYS: [KeyInfo; 63] = [
     changeable("breaker.probe_rate", top!(draft.breaker.probe_rate), Kind::Rate { auto: false }, "3", "fsm: the rate in HalfOpen"),
     changeable("breaker.probe_concurrency", top!(draft.breaker.probe_concurrency), Kind::Whole { least: 1, most: MAX_PERMITS as u64 }, "1", "fsm: probes in flight at a time"),
     changeable("breaker.probe_timeout", top!(draft.breaker.probe_timeout), LENGTH, "1m", "a probe that has not reported back after this is written off"),
-    changeable("breaker.ramp_every", top!(draft.breaker.ramp_every), Kind::Length { least: Nanos::from_millis(1) }, "5m", "fsm: how often the rate rises after a recovery"),
+    changeable("breaker.ramp_every", top!(draft.breaker.ramp_every), Kind::Length { least: Duration::from_millis(1) }, "5m", "fsm: how often the rate rises after a recovery"),
     changeable("breaker.ramp_factor", top!(draft.breaker.ramp_factor), Kind::Factor { least: 1_001_000, most: 1_000_000_000 }, "1.1", "fsm: how much it rises each time"),
     changeable("breaker.auto_recover", top!(draft.breaker.auto_recover), LENGTH_OR_NONE, "0s", "fsm: CacheOnly tries to recover by itself after this; 0 = not before an operator says so"),
     changeable("breaker.cache_only_after", top!(draft.breaker.cache_only_after), COUNT_OR_NONE, "0", "fsm: after so many Sleeps in a row without Normal comes CacheOnly; 0 = never"),

@@ -1,8 +1,8 @@
 //! What the keys of the format take: which kind of value, within which bounds.
 
 use crate::quantity;
-use shmlimit_kernel::Nanos;
 use shmlimit_kernel::policy::{NAME_LEN, PerSecond};
+use std::time::Duration;
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum Kind {
     /// A duration.
     Length {
         /// Shortest allowed.
-        least: Nanos,
+        least: Duration,
     },
 }
 
@@ -74,7 +74,7 @@ impl Kind {
                 let auto = if auto { ", or \"auto\"" } else { "" };
                 format!("a number above 0, up to {most} a second{auto}")
             }
-            Kind::Length { least: Nanos::ZERO } => "a duration".to_owned(),
+            Kind::Length { least: Duration::ZERO } => "a duration".to_owned(),
             Kind::Length { least } => format!("a duration of at least {}", quantity::span(least)),
         }
     }

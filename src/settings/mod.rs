@@ -7,17 +7,21 @@ mod field;
 mod keys;
 mod kind;
 mod rule;
+mod single;
 mod value;
 
 pub use keys::{KeyInfo, keys};
 pub use kind::Kind;
 pub(crate) use rule::RuleSettings;
+pub use single::{Overrides, update};
+pub(crate) use single::{called, change_rates, no_burst};
 pub(crate) use value::Given;
 
 use shmlimit_kernel::policy::{
     AdaptiveDraft, BreakerKind, BurstFrom, Jitter, Key, PaceWindow, PaceWindowDraft, WindowKind,
 };
-use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use shmlimit_kernel::{Algorithm, Policy, PolicyDraft, PolicyError, RuleDraft};
+use std::time::Duration;
 
 /// What was written, not yet judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +49,7 @@ shmlimit_kernel::named_enum! {
         Passthrough => "passthrough",
     }
     pub(crate) const fn as_str;
-    pub(crate) fn parse;
+    impl FromStr;
     pub(crate) const NAMES;
 }
 
@@ -61,7 +65,7 @@ pub(crate) struct AdaptiveSettings {
 pub(crate) struct WindowSettings {
     pub name: Option<String>,
     pub limit: Option<u64>,
-    pub interval: Option<Nanos>,
+    pub interval: Option<Duration>,
     pub kind: WindowKind,
 }
 
@@ -192,7 +196,7 @@ impl WindowSettings {
         WindowSettings {
             name: Some(window.name.as_str().to_owned()),
             limit: Some(window.limit),
-            interval: Some(window.interval),
+            interval: Some(window.interval()),
             kind: window.kind,
         }
     }

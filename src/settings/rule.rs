@@ -2,20 +2,21 @@
 
 use crate::rate::Rate;
 use shmlimit_kernel::policy::{BurstFrom, MAX_AMOUNT};
-use shmlimit_kernel::{Algorithm, BurstMode, MAX_LOG, Nanos, Rule, RuleDraft};
+use shmlimit_kernel::{Algorithm, BurstMode, MAX_LOG, Rule, RuleDraft};
+use std::time::Duration;
 
 /// What a bucket of which nothing is said does: ten at once, one a second.
-const BUCKET: (u64, Nanos) = (1, Nanos::from_secs(1));
+const BUCKET: (u64, Duration) = (1, Duration::from_secs(1));
 const BUCKET_BURST: u64 = 10;
 /// What a window of which nothing is said does: ten a minute.
-const WINDOW: (u64, Nanos) = (10, Nanos::from_secs(60));
+const WINDOW: (u64, Duration) = (10, Duration::from_secs(60));
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleSettings {
     pub name: Option<String>,
     pub unit: Option<String>,
     pub limit: Option<u64>,
-    pub period: Option<Nanos>,
+    pub period: Option<Duration>,
     pub burst_mode: Option<BurstMode>,
     /// Everything that is not above.
     pub draft: RuleDraft<'static>,
@@ -30,7 +31,7 @@ impl Default for RuleSettings {
 impl RuleSettings {
     /// A rule of which only the algorithm is known.
     pub fn new(algorithm: Algorithm) -> RuleSettings {
-        let draft = RuleDraft::new(algorithm, 0, Nanos::ZERO);
+        let draft = RuleDraft::new(algorithm, 0, Duration::ZERO);
         RuleSettings { name: None, unit: None, limit: None, period: None, burst_mode: None, draft }
     }
 
@@ -65,7 +66,7 @@ impl RuleSettings {
 
     /// Admits at most the limit of `rate` in any one period (R147): each unit is remembered, up to as many as a log holds.
     /// Beyond that a bucket is refilled more slowly, by as much as it gives at once: burst + (limit − burst) = limit.
-    pub fn within_rate(&mut self, rate: Rate) {
+    pub fn within_rate(&mut self, rate: &Rate) {
         self.period = Some(rate.period);
         if rate.limit <= MAX_LOG {
             self.count_by(Algorithm::SlidingLog);
@@ -85,7 +86,7 @@ impl RuleSettings {
     }
 
     /// Another rate in a rule that is in use: it counts as before. A burst that somebody chose stays.
-    pub fn change_rate(&mut self, rate: Rate) {
+    pub fn change_rate(&mut self, rate: &Rate) {
         self.period = Some(rate.period);
         match self.draft.burst_from {
             BurstFrom::Rate if self.draft.burst.is_some() => self.part_burst(rate.limit),

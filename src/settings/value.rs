@@ -102,7 +102,9 @@ impl Kind {
             Kind::Length { .. } => {
                 let text = given.digits().or_else(|| given.word().map(str::to_owned));
                 let text = text.ok_or_else(quantity::not_a_duration)?;
-                quantity::duration(&text).map(|nanos| Value::Number(nanos.0))
+                let duration = quantity::duration(&text)?;
+                // It was read from so many nanoseconds.
+                Ok(Value::Number(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
             }
         }
     }

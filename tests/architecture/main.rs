@@ -8,6 +8,7 @@ mod lexer;
 mod named_files;
 mod rules;
 mod snapshot_fields;
+mod vocabulary;
 
 use cycles::Crate;
 use rules::{Source, all_problems};
@@ -138,7 +139,7 @@ fn including_another_modules_text_is_refused() {
 }
 
 #[test]
-fn the_kernel_and_the_header_parsers_may_not_use_clocks_files_or_threads() {
+fn the_kernel_the_header_parsers_and_the_text_of_metrics_may_not_use_clocks_files_or_threads() {
     for text in [
         "use std::fs::File;",
         "use std::{fmt, time::Instant};",
@@ -150,6 +151,10 @@ fn the_kernel_and_the_header_parsers_may_not_use_clocks_files_or_threads() {
         refused("crates/kernel/src/decide.rs", text, "the kernel");
         refused("src/headers/date.rs", text, "the header parsers use");
     }
+    for text in ["use std::fs::File;", "use std::time::SystemTime; fn f() { SystemTime::now(); }"] {
+        refused("src/metrics/writer.rs", text, "the text of metrics uses");
+    }
+    assert!(problems("src/metrics/writer.rs", "use std::time::{Duration, SystemTime};").is_empty());
     assert!(
         problems("crates/kernel/src/decide.rs", "use std::{fmt, ops::Range}; use bytemuck::Pod;").is_empty()
     );

@@ -1,8 +1,9 @@
 //! Hot patches from environment variables, tested without setting any variable.
 
 use shmlimit::environment::{EnvError, Patch};
-use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
+use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft, describe, presets};
 use shmlimit_kernel::policy::{Breaker, BreakerKind, PerSecond};
+use std::time::Duration;
 
 /// Every variable without its prefix, a value for it, the key that it sets, and the resulting value of that key.
 const ALL: [(&str, &str, &str, &str); 11] = [
@@ -139,19 +140,22 @@ fn r109_values_are_validated_together_and_against_the_limiter() {
     // Each value alone contradicts the default of the other; both together are valid.
     let both = patch(&[("SHMLIMIT_SLEEP_MIN", "400"), ("SHMLIMIT_SLEEP_MAX", "500")]);
     let breaker = both.apply(&tmdb()).unwrap().breaker();
-    assert_eq!((breaker.sleep_min, breaker.sleep_max), (Nanos::from_secs(400), Nanos::from_secs(500)));
+    assert_eq!((breaker.sleep_min, breaker.sleep_max), (Duration::from_secs(400), Duration::from_secs(500)));
     let error = patch(&[("SHMLIMIT_SLEEP_MIN", "400")]).apply(&tmdb()).unwrap_err();
     assert!(matches!(error, EnvError::DoNotFit { .. }));
     let message = error.to_string();
     assert!(message.contains("SHMLIMIT_SLEEP_MIN") && message.contains("breaker.sleep_max"), "{message}");
     // A capacity below the reserve.
-    let rule =
-        RuleDraft { burst: Some(50), reserve: 40, ..RuleDraft::new(Algorithm::TokenBucket, 10, Nanos(1)) };
+    let rule = RuleDraft {
+        burst: Some(50),
+        reserve: 40,
+        ..RuleDraft::new(Algorithm::TokenBucket, 10, Duration::from_nanos(1))
+    };
     let reserved = fsm(&[rule]);
     let message = patch(&[("SHMLIMIT_BUCKET_CAP", "30")]).apply(&reserved).unwrap_err().to_string();
     assert!(message.contains("SHMLIMIT_BUCKET_CAP") && message.contains("rules.0.reserve = 40"), "{message}");
     // A capacity that takes longer to fill, at the rule's rate, than the clock can count.
-    let slow = fsm(&[RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(86_400))]);
+    let slow = fsm(&[RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(86_400))]);
     let message = patch(&[("SHMLIMIT_BUCKET_CAP", "99999999")]).apply(&slow).unwrap_err().to_string();
     assert!(message.contains("SHMLIMIT_BUCKET_CAP = \"99999999\": must be from 1 to 53375"), "{message}");
 }
@@ -171,12 +175,12 @@ fn r109_the_patch_applies_only_to_limiters_with_the_five_state_breaker() {
         assert_eq!(patch.apply(&policy).unwrap() != policy, concerned, "{}", preset.name);
     }
     // A rule without a capacity stays unchanged; the rest of the patch applies.
-    let window = fsm(&[RuleDraft::new(Algorithm::FixedWindow, 10, Nanos::from_secs(1))]);
+    let window = fsm(&[RuleDraft::new(Algorithm::FixedWindow, 10, Duration::from_secs(1))]);
     let patched = patch.apply(&window).unwrap();
     assert_eq!((patched.concurrency(), patched.rules()[0].limit), (Some(2), 10));
     let tau = RuleDraft {
-        tau: Some(Nanos::from_secs(5)),
-        ..RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(1))
+        tau: Some(Duration::from_secs(5)),
+        ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(1))
     };
     let patched = patch.apply(&fsm(&[tau])).unwrap();
     assert_eq!((patched.rules()[0].burst, patched.rules()[0].tau), (2, None));

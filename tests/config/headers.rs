@@ -1,7 +1,7 @@
 //! Complete sets of response headers as providers really send them (R94 to R100).
 
-use shmlimit::Nanos;
 use shmlimit::headers::{Header, PARSERS, Parser, Reading, parser};
+use shmlimit_kernel::Nanos;
 
 /// 2026-01-31T23:59:59Z
 const NOW: u64 = 1_769_903_999_000_000_000;

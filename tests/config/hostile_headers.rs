@@ -1,8 +1,8 @@
 //! Arbitrary response headers: parsers never panic and return only sane windows (R94, R99, R99b).
 
 use proptest::prelude::*;
-use shmlimit::Nanos;
 use shmlimit::headers::{Header, PARSERS, Reading, parser, retry_after, retry_after_in};
+use shmlimit_kernel::Nanos;
 
 /// 2026-01-31T23:59:59Z
 const NOW: u64 = 1_769_903_999_000_000_000;

@@ -1,7 +1,8 @@
 //! A limiter file with arbitrary content is a policy or an error that names the key, and never causes a panic.
 
 use proptest::prelude::*;
-use shmlimit::config::{self, Config, ConfigError, Kind, keys};
+use shmlimit::ConfigError;
+use shmlimit::config::{self, Config, Kind, keys};
 
 /// A file in which one key has this value.
 fn file(key: &str, value: &str) -> String {

@@ -5,6 +5,7 @@ mod headers;
 mod hostile_headers;
 mod hostile_limiter_files;
 mod limiter_files;
+mod opening;
 mod presets;
 mod retry_after;
 mod settings;

@@ -1,19 +1,20 @@
 //! The numbers of every preset, against the requirement that states them.
 
 use shmlimit::headers::HeaderFormat;
-use shmlimit::{Algorithm, Nanos, Policy, presets};
+use shmlimit::{Algorithm, Policy, presets};
 use shmlimit_kernel::policy::{BreakerKind, Jitter, PerSecond, WindowKind};
+use std::time::Duration;
 
-const SECOND: Nanos = Nanos::from_secs(1);
-const MINUTE: Nanos = Nanos::from_secs(60);
-const DAY: Nanos = Nanos::from_secs(86_400);
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(86_400);
 
 fn policy(name: &str) -> Policy {
     presets::policy(name).unwrap_or_else(|| panic!("{name}")).unwrap()
 }
 
 /// Algorithm, limit, period, burst and reserve of each rule.
-type Numbers = (Algorithm, u64, Nanos, u64, u64);
+type Numbers = (Algorithm, u64, Duration, u64, u64);
 
 fn rules(policy: &Policy) -> Vec<Numbers> {
     let rules = policy.rules().iter();
@@ -21,9 +22,9 @@ fn rules(policy: &Policy) -> Vec<Numbers> {
 }
 
 /// Name, limit, interval and kind of each of the provider's windows.
-fn windows(policy: &Policy) -> Vec<(String, u64, Nanos, WindowKind)> {
+fn windows(policy: &Policy) -> Vec<(String, u64, Duration, WindowKind)> {
     let windows = policy.adaptive().unwrap().windows();
-    windows.map(|it| (it.name.as_str().to_owned(), it.limit, it.interval, it.kind)).collect()
+    windows.map(|it| (it.name.as_str().to_owned(), it.limit, it.interval(), it.kind)).collect()
 }
 
 fn units(policy: &Policy) -> Vec<String> {
@@ -51,7 +52,7 @@ fn r101_tmdb_is_35_per_second_35_at_once_4_in_flight() {
 #[test]
 fn r101_tmdb_legacy_is_40_in_any_10_seconds_never_400() {
     let legacy = policy("tmdb-legacy");
-    let ten = Nanos::from_secs(10);
+    let ten = Duration::from_secs(10);
     let expected = [(Algorithm::TokenBucket, 40, ten, 40, 0), (Algorithm::SlidingLog, 40, ten, 40, 0)];
     assert_eq!((rules(&legacy), legacy.concurrency()), (expected.to_vec(), None));
 }
@@ -59,7 +60,7 @@ fn r101_tmdb_legacy_is_40_in_any_10_seconds_never_400() {
 #[test]
 fn r102_r107_the_database_presets_have_their_rules_and_reserves() {
     let bucket = |rate, burst, reserve| (Algorithm::TokenBucket, rate, SECOND, burst, reserve);
-    let cap = |limit, seconds| (Algorithm::SlidingLog, limit, Nanos::from_secs(seconds), limit, 0);
+    let cap = |limit, seconds| (Algorithm::SlidingLog, limit, Duration::from_secs(seconds), limit, 0);
     let day = |limit| (Algorithm::FixedWindow, limit, DAY, limit, 0);
     for (name, expected) in [
         ("tvdb", vec![bucket(10, 50, 40), cap(100, 10)]),
@@ -87,7 +88,7 @@ fn r104_r75_r78_the_databases_count_failures_in_a_row_and_tmdb_has_five_states()
     let tmdb = policy("tmdb");
     assert_eq!(tmdb.breaker().kind(), BreakerKind::Fsm);
     assert_eq!((tmdb.breaker().rate_base, tmdb.breaker().p_throttle), (PerSecond(0), 200_000));
-    assert_eq!((tmdb.backoff().base, tmdb.backoff().jitter()), (Nanos::from_millis(1500), Jitter::Full));
+    assert_eq!((tmdb.backoff().base, tmdb.backoff().jitter()), (Duration::from_millis(1500), Jitter::Full));
     for name in
         ["tmdb-legacy", "tvdb", "fanart", "fanart-personal", "musicbrainz", "omdb-free", "omdb-paid", "local"]
     {
@@ -95,9 +96,9 @@ fn r104_r75_r78_the_databases_count_failures_in_a_row_and_tmdb_has_five_states()
         let (breaker, backoff) = (preset.breaker(), preset.backoff());
         assert_eq!(breaker.kind(), BreakerKind::Consecutive, "{name}");
         let numbers = (breaker.failure_threshold, breaker.reset_timeout, breaker.required_successes);
-        assert_eq!(numbers, (5, Nanos::from_secs(300), 2), "{name}");
+        assert_eq!(numbers, (5, Duration::from_secs(300), 2), "{name}");
         let numbers = (backoff.base, backoff.factor, backoff.cap, backoff.jitter());
-        assert_eq!(numbers, (SECOND, 2_000_000, Nanos::from_secs(30), Jitter::None), "{name}");
+        assert_eq!(numbers, (SECOND, 2_000_000, Duration::from_secs(30), Jitter::None), "{name}");
         assert_eq!((backoff.retries_user, backoff.retries_background), (2, 5), "{name}");
     }
 }
@@ -107,7 +108,7 @@ fn r103_binance_has_fixed_windows_of_weight_and_orders() {
     let binance = policy("binance");
     assert_eq!(units(&binance), ["requests", "weight", "orders"]);
     let fixed = |limit, period| (Algorithm::FixedWindow, limit, period, limit, 0);
-    let ten = Nanos::from_secs(10);
+    let ten = Duration::from_secs(10);
     assert_eq!(rules(&binance), [fixed(6000, MINUTE), fixed(50, ten), fixed(160_000, DAY)]);
     assert_eq!(binance.rules().iter().map(|rule| rule.unit).collect::<Vec<_>>(), [1, 2, 2]);
     assert_eq!(binance.adaptive().unwrap().parser, Some(HeaderFormat::Binance.code()));
@@ -132,7 +133,7 @@ fn r103_upbit_has_sliding_windows_of_its_groups() {
 #[test]
 fn r138_github_is_5000_per_hour_by_its_headers() {
     let github = policy("github");
-    let hour = Nanos::from_secs(3600);
+    let hour = Duration::from_secs(3600);
     assert_eq!(rules(&github), [(Algorithm::SlidingLog, 5000, hour, 5000, 0)]);
     assert_eq!(github.adaptive().unwrap().parser, Some(HeaderFormat::GitHub.code()));
     assert_eq!(windows(&github), [("core".to_owned(), 5000, hour, WindowKind::Fixed)]);

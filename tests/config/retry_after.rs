@@ -2,8 +2,8 @@
 //! (R69).
 
 use proptest::prelude::*;
-use shmlimit::Nanos;
 use shmlimit::headers::retry_after;
+use shmlimit_kernel::Nanos;
 use std::time::{Duration, SystemTime};
 
 /// Seconds since the epoch. With the epoch as the current time, the wait is the date.

@@ -1,7 +1,9 @@
 //! Single settings of a limiter in use, and the table of keys behind them.
 
-use shmlimit::config::{self, Config, ConfigError, ConfigSource, Kind, keys};
-use shmlimit::{Algorithm, Nanos, Policy, describe, presets};
+use shmlimit::ConfigError;
+use shmlimit::config::{self, Config, ConfigSource, Kind, keys};
+use shmlimit::{Algorithm, Policy, describe, presets};
+use std::time::Duration;
 
 fn preset(name: &str) -> Policy {
     presets::policy(name).unwrap().unwrap()
@@ -262,7 +264,7 @@ fn r110_rules_are_addressed_by_name_and_a_rate_by_its_unit() {
         (&llm, "burst", "5", &["rule rpm is a sliding_counter, which has no burst"]),
         (&llm, "rat", "5/s", &["did you mean \"rate\""]),
         (&llm, "rules.rpm.algorithm", "gcra", &["rules.rpm.algorithm: cannot be changed"]),
-        (&chosen(&[("rate", "20/s")]), "rate", "1M/s", &["rate = 1M/s", "at most 100000"]),
+        (&chosen(&[("rate", "20/s")]), "rate", "1M/s", &["rate = 1000000/s", "at most 100000"]),
     ] {
         let error = config::set(policy, key, written).expect_err(key).to_string();
         for part in parts {
@@ -282,7 +284,7 @@ fn r147_a_log_has_room_for_a_limit_four_times_as_high() {
 #[test]
 fn burst_and_tau_replace_each_other() {
     let tau = config::set(&full(), "rules.0.tau", "500ms").unwrap();
-    assert_eq!((tau.rules()[0].tau, tau.rules()[0].burst), (Some(Nanos::from_millis(500)), 5));
+    assert_eq!((tau.rules()[0].tau, tau.rules()[0].burst), (Some(Duration::from_millis(500)), 5));
     let burst = config::set(&tau, "rules.0.burst", "3").unwrap();
     assert_eq!((burst.rules()[0].tau, burst.rules()[0].burst), (None, 3));
 }

@@ -3,12 +3,13 @@
 use proptest::prelude::*;
 use shmlimit::config::{self, Config};
 use shmlimit::headers::HeaderFormat;
-use shmlimit::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
+use shmlimit::{Algorithm, Fairness, Policy, PolicyDraft, RuleDraft, describe, presets};
 use shmlimit_kernel::BurstMode;
 use shmlimit_kernel::policy::{
     AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, OutcomeWindow, PaceWindowDraft, PerSecond,
     WindowKind,
 };
+use std::time::Duration;
 
 #[test]
 fn the_file_of_every_preset_reads_back() {
@@ -19,9 +20,9 @@ fn the_file_of_every_preset_reads_back() {
     }
 }
 
-fn length(least: u64) -> impl Strategy<Value = Nanos> {
+fn length(least: u64) -> impl Strategy<Value = Duration> {
     prop_oneof![least..least + 1000, (1..100_000u64).prop_map(|s| s * 1_000_000_000), least..(1 << 62)]
-        .prop_map(Nanos)
+        .prop_map(Duration::from_nanos)
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -68,7 +69,7 @@ prop_compose! {
     }
 }
 
-type Rule = (Option<String>, usize, Option<String>, u64, Nanos, Option<u64>, Option<Nanos>, bool, u64);
+type Rule = (Option<String>, usize, Option<String>, u64, Duration, Option<u64>, Option<Duration>, bool, u64);
 
 fn rule() -> impl Strategy<Value = Rule> {
     (

@@ -1,8 +1,6 @@
 //! Decisions allocate nothing (docs/design/cost.md). The allocator counts the calls of this thread alone.
 
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use shmlimit_segment::AttachOptions;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -68,11 +66,11 @@ fn limiter(directory: &tempfile::TempDir, rules: &[RuleDraft<'_>], concurrency: 
 }
 
 fn plenty() -> RuleDraft<'static> {
-    RuleDraft { burst: Some(1 << 32), ..RuleDraft::new(Algorithm::TokenBucket, 35, Nanos::from_secs(1)) }
+    RuleDraft { burst: Some(1 << 32), ..RuleDraft::new(Algorithm::TokenBucket, 35, Duration::from_secs(1)) }
 }
 
 fn scarce() -> RuleDraft<'static> {
-    RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600))
+    RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600))
 }
 
 fn reason(decided: Result<Grant<'_>, AcquireError>) -> Reason {

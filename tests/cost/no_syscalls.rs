@@ -9,9 +9,7 @@ use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, getppid, gettid};
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use shmlimit_segment::AttachOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -40,8 +38,8 @@ fn mark() {
 
 fn limiter(directory: &Path, work: &str, place: Duration) -> Limiter {
     let plenty =
-        RuleDraft { burst: Some(1 << 32), ..RuleDraft::new(Algorithm::Gcra, 35, Nanos::from_secs(1)) };
-    let scarce = RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600));
+        RuleDraft { burst: Some(1 << 32), ..RuleDraft::new(Algorithm::Gcra, 35, Duration::from_secs(1)) };
+    let scarce = RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600));
     let (rule, concurrency) = match work {
         GRANTED => (plenty, None),
         RATE => (scarce, None),

@@ -8,10 +8,9 @@
 //! noise.
 
 use crate::util;
-use crate::util::polled_calls::{poll, queued};
 use crate::util::raw::Raw;
-use crate::util::{NAME, Random, Watchdog, segment_path};
-use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
+use crate::util::{NAME, Random, Watchdog, poll, queued, segment_path};
+use shmlimit::{AcquireError, Algorithm, Limiter, Policy, PolicyDraft, Priority, Request, RuleDraft};
 use shmlimit_segment::{AttachOptions, layout};
 use std::cell::Cell;
 use std::ops::Range;
@@ -41,9 +40,12 @@ fn policy() -> Policy {
     let rules = [
         RuleDraft {
             reserve: 3,
-            ..RuleDraft::new(Algorithm::TokenBucket, 1_000_000_007, Nanos::from_secs(1))
+            ..RuleDraft::new(Algorithm::TokenBucket, 1_000_000_007, Duration::from_secs(1))
         },
-        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1_000_000, Nanos::from_secs(1)) },
+        RuleDraft {
+            unit: Some("tokens"),
+            ..RuleDraft::new(Algorithm::Gcra, 1_000_000, Duration::from_secs(1))
+        },
     ];
     let draft =
         PolicyDraft { concurrency: Some(2), background_share: 10, rules: &rules, ..Default::default() };

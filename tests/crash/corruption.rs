@@ -3,7 +3,7 @@
 use crate::util::raw::Raw;
 use crate::util::{self, NAME, segment_path};
 use shmlimit::headers::HeaderFormat;
-use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, BreakerCommand, Limiter, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{AdaptiveDraft, Breaker, BreakerKind, PaceWindowDraft, WindowKind};
 use shmlimit_segment::{AttachOptions, layout};
 use std::ops::Range;
@@ -105,7 +105,7 @@ pub fn rules(count: usize) -> Policy {
         ..RuleDraft::new(
             [Algorithm::TokenBucket, Algorithm::Gcra][i % 2],
             7 + i as u64,
-            Nanos::from_secs(3600),
+            Duration::from_secs(3600),
         )
     };
     let rules: [RuleDraft<'_>; 8] = std::array::from_fn(rule);
@@ -116,7 +116,7 @@ pub fn rules(count: usize) -> Policy {
 
 /// A policy with everything else: a breaker, a pace that headers teach, a log.
 pub fn watched() -> Policy {
-    let hour = Nanos::from_secs(3600);
+    let hour = Duration::from_secs(3600);
     let rules = [
         RuleDraft::new(Algorithm::TokenBucket, 3_600_000, hour),
         RuleDraft::new(Algorithm::SlidingLog, 500, hour),
@@ -124,11 +124,11 @@ pub fn watched() -> Policy {
         RuleDraft::new(Algorithm::SlidingCounter, 1_000_000, hour),
     ];
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    (breaker.n_throttle, breaker.s_probe_ok, breaker.ramp_every) = (1, 1, Nanos::from_millis(1));
+    (breaker.n_throttle, breaker.s_probe_ok, breaker.ramp_every) = (1, 1, Duration::from_millis(1));
     let window = PaceWindowDraft {
         name: "default",
         limit: 100,
-        interval: Nanos::from_secs(60),
+        interval: Duration::from_secs(60),
         kind: WindowKind::Sliding,
     };
     let parser = Some(HeaderFormat::XRateLimit.code());

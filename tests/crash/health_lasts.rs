@@ -4,7 +4,7 @@
 use crate::util;
 use crate::util::{builder, drain, raw, segment_path, take};
 use shmlimit::{
-    AcquireError, Algorithm, BreakerCommand, BreakerState, Limiter, Nanos, Outcome, PauseRequest, Policy,
+    AcquireError, Algorithm, BreakerCommand, BreakerState, Limiter, Outcome, PauseRequest, Policy,
     PolicyDraft, Reason, Request, RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
@@ -19,10 +19,11 @@ const DAY: u64 = 24 * HOUR;
 
 /// The breaker drives the first rule; the second counts the calls of a test.
 fn policy(algorithm: Algorithm, period: u64) -> Policy {
-    let fast = RuleDraft::new(Algorithm::TokenBucket, 100_000, Nanos::from_secs(1));
-    let rules = [fast, RuleDraft::new(algorithm, 10, Nanos(period))];
+    let fast = RuleDraft::new(Algorithm::TokenBucket, 100_000, Duration::from_secs(1));
+    let rules = [fast, RuleDraft::new(algorithm, 10, Duration::from_nanos(period))];
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    (breaker.n_throttle, breaker.sleep_min, breaker.sleep_max) = (1, Nanos(HOUR), Nanos(HOUR));
+    (breaker.n_throttle, breaker.sleep_min, breaker.sleep_max) =
+        (1, Duration::from_nanos(HOUR), Duration::from_nanos(HOUR));
     Policy::new(&PolicyDraft { rules: &rules, breaker, ..PolicyDraft::default() }).unwrap()
 }
 
@@ -166,7 +167,7 @@ fn r134_gate_and_sleep_continue_after_a_reboot_for_their_remaining_time() {
 /// Pauses for an hour or until resumed.
 fn pause(limiter: &Limiter, timed: bool) {
     let request = PauseRequest::new().reason("database migration");
-    let request = if timed { request.lasting(Duration::from_nanos(HOUR)) } else { request };
+    let request = if timed { request.duration(Duration::from_nanos(HOUR)) } else { request };
     limiter.pause(&request).unwrap();
 }
 

@@ -9,8 +9,8 @@ use crate::util::crash::walk::{Walk, walk};
 use crate::util::crash::{CONCURRENCY, builder};
 use crate::util::directory;
 use shmlimit::{
-    Algorithm, BreakerCommand, BreakerState, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft,
-    Request, RuleDraft,
+    Algorithm, BreakerCommand, BreakerState, Limiter, Outcome, PauseRequest, Policy, PolicyDraft, Request,
+    RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_segment::layout::RESETS;
@@ -54,7 +54,7 @@ impl Settings {
 
 /// A rate that changes when it is halved; the second rule has the algorithm that the case names.
 fn settings(breaker: Breaker, algorithm: Algorithm) -> Settings {
-    let minute = Nanos::from_secs(60);
+    let minute = Duration::from_secs(60);
     let requests = RuleDraft::new(Algorithm::TokenBucket, 6000, minute);
     let tokens = RuleDraft { unit: Some("tokens"), ..RuleDraft::new(algorithm, 500, minute) };
     Settings { rules: [requests, tokens], concurrency: CONCURRENCY, breaker }
@@ -67,7 +67,7 @@ fn with_breaker(breaker: Breaker, algorithm: Algorithm) -> Policy {
 /// Every 429 throttles; a sleep is over as soon as it has begun.
 fn quick() -> Breaker {
     let mut breaker = slow();
-    (breaker.n_throttle, breaker.n_cacheonly, breaker.sleep_min) = (1, 2, Nanos(1));
+    (breaker.n_throttle, breaker.n_cacheonly, breaker.sleep_min) = (1, 2, Duration::from_nanos(1));
     breaker
 }
 
@@ -131,7 +131,7 @@ fn run_role(role: &str, directory: &Path) {
         "pause" => marked(&mut || drop(limiter.pause(&PauseRequest::new().reason("why")).unwrap())),
         "pause again" => {
             limiter.pause(&PauseRequest::new().reason("first")).unwrap();
-            let second = PauseRequest::new().lasting(Duration::from_secs(3600)).reason("second");
+            let second = PauseRequest::new().duration(Duration::from_secs(3600)).reason("second");
             marked(&mut || drop(limiter.pause(&second).unwrap()));
         }
         "resume" => {
@@ -140,7 +140,7 @@ fn run_role(role: &str, directory: &Path) {
         }
         "pause over" => {
             // The pause is over as soon as it has begun.
-            limiter.pause(&PauseRequest::new().lasting(Duration::from_nanos(1))).unwrap();
+            limiter.pause(&PauseRequest::new().duration(Duration::from_nanos(1))).unwrap();
             let mut grant = None;
             marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
         }

@@ -4,14 +4,12 @@
 //! The check does not use the limiter's counts: according to the logs alone, no window may hold more grants than its
 //! rules allow.
 
-use crate::util::Random;
 use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image};
 use crate::util::crash::ptrace::{Step, Tracee};
 use crate::util::crash::storm::{self, Entry, Rule};
 use crate::util::crash::{CONCURRENCY, NAME, WATCHDOG};
-use crate::util::polled_calls::{poll, queued};
-use crate::util::{boot_time, directory, wait_until};
+use crate::util::{Random, boot_time, directory, poll, queued, wait_until};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use shmlimit::{AcquireError, BreakerCommand, Error, Grant, Limiter, Outcome, Priority, Reason, Request};

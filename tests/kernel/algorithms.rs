@@ -3,12 +3,13 @@
 
 use shmlimit_kernel::rule::{self, RuleContext, Window};
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 
 fn rule(algorithm: Algorithm, limit: u64, period: u64) -> RuleDraft<'static> {
-    RuleDraft::new(algorithm, limit, Nanos(period))
+    RuleDraft::new(algorithm, limit, Duration::from_nanos(period))
 }
 
 fn passes(burst: u64, limit: u64, period: u64) -> RuleDraft<'static> {

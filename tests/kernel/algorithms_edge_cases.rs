@@ -4,13 +4,18 @@
 use proptest::prelude::*;
 use shmlimit_kernel::rule::{self, Charge, Charged, Need, RuleContext, When};
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
 fn draft(algorithm: Algorithm, limit: u64, period: u64) -> RuleDraft<'static> {
     // GCRA stands for its older burst mode.
     let burst_mode = if algorithm == Algorithm::Gcra { BurstMode::FixedWindow } else { BurstMode::GcraTau };
-    RuleDraft { name: Some("r"), burst_mode, ..RuleDraft::new(algorithm, limit, Nanos(period)) }
+    RuleDraft {
+        name: Some("r"),
+        burst_mode,
+        ..RuleDraft::new(algorithm, limit, Duration::from_nanos(period))
+    }
 }
 
 fn policy(rule: RuleDraft<'_>) -> Policy {
@@ -43,7 +48,8 @@ fn with_past(rule: RuleDraft<'_>, epoch: u64, past: &[(u64, u64)]) -> (LocalMemo
     let (mut now, mut tickets) = (0, Vec::new());
     for (cost, thousandths) in past {
         tickets.extend(take(&mut m, *cost, now));
-        now += (u128::from(rule.period.0) * u128::from(*thousandths) / 1000) as u64;
+        now +=
+            (u128::from(shmlimit_kernel::Nanos::of(rule.period).0) * u128::from(*thousandths) / 1000) as u64;
     }
     (m, tickets, now)
 }
@@ -187,7 +193,7 @@ proptest! {
             decide::cancel(&mut m, 0, ticket, Time(now));
         }
         prop_assert_eq!(left(&m, now), 0, "old tickets mean nothing");
-        prop_assert_eq!(left(&m, now + 2 * rule.period.0 + 1), full);
+        prop_assert_eq!(left(&m, now + 2 * shmlimit_kernel::Nanos::of(rule.period).0 + 1), full);
     }
 
     /// For arbitrary words, every decision returns an answer in finite time and does not panic. Tests have checked

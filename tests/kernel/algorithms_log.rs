@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -20,7 +21,7 @@ impl Random {
 
 fn log(limit: u64, period: u64) -> LocalMemory {
     // The room is exactly the limit, so the log wraps around soon.
-    let rule = RuleDraft::new(Algorithm::SlidingLog, limit, Nanos(period));
+    let rule = RuleDraft::new(Algorithm::SlidingLog, limit, Duration::from_nanos(period));
     let rules = [RuleDraft { log_room: Some(limit), ..rule }];
     LocalMemory::new(&Policy::new(&PolicyDraft { rules: &rules, ..PolicyDraft::default() }).expect("valid"))
 }
@@ -137,7 +138,7 @@ fn r31_small_logs_wrap_around_too() {
 
 #[test]
 fn r137_a_larger_log_is_an_error_that_names_the_limit() {
-    let rules = [RuleDraft::new(Algorithm::SlidingLog, 100_001, Nanos(SECOND))];
+    let rules = [RuleDraft::new(Algorithm::SlidingLog, 100_001, Duration::from_nanos(SECOND))];
     let error = Policy::new(&PolicyDraft { rules: &rules, ..PolicyDraft::default() }).unwrap_err();
     assert_eq!(error.to_string(), "rules.0.limit = 100001: must be from 1 to 100000");
 }

@@ -3,6 +3,7 @@
 use crate::rule_oracle::{Now, Oracle};
 use proptest::prelude::*;
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
@@ -78,7 +79,7 @@ fn rule(algorithm: Algorithm) -> impl Strategy<Value = RuleDraft<'static>> {
             },
             reserve: reserve.min(if has_burst { burst } else { limit }),
             unit: tokens.then_some("tokens"),
-            ..RuleDraft::new(algorithm, limit, Nanos(period))
+            ..RuleDraft::new(algorithm, limit, Duration::from_nanos(period))
         }
     })
 }
@@ -129,7 +130,9 @@ impl Pair {
     fn step(&mut self, step: Step) {
         let first = &self.oracles[0].rule;
         let part = |of: u64, thousandths: u64| {
-            (u128::from(first.period.0) * u128::from(thousandths) / u128::from(of) / 1000) as u64
+            (u128::from(shmlimit_kernel::Nanos::of(first.period).0) * u128::from(thousandths)
+                / u128::from(of)
+                / 1000) as u64
         };
         self.clock = match step {
             Step::Back(by) => self.clock.saturating_sub(by),
@@ -147,7 +150,9 @@ impl Pair {
         if self.oracles.iter().any(|oracle| !matches!(oracle.rule.algorithm, LeakyBucket | SlidingLog)) {
             return;
         }
-        let by = i128::from(self.oracles[0].rule.period.0) * i128::from(thousandths) / 1000;
+        let by = i128::from(shmlimit_kernel::Nanos::of(self.oracles[0].rule.period).0)
+            * i128::from(thousandths)
+            / 1000;
         self.epoch = (i128::from(self.epoch) + by).clamp(0, 1 << 62) as u64;
         self.m.set_epoch(self.epoch);
     }

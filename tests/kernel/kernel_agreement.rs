@@ -2,10 +2,11 @@
 //! and the check that charges nothing.
 
 use proptest::prelude::*;
-use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
+use shmlimit::{Algorithm, Policy, PolicyDraft, Priority, RuleDraft};
 use shmlimit_kernel::breaker::effective_words;
 use shmlimit_kernel::decide;
 use shmlimit_kernel::{AcquireRequest, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
+use std::time::Duration;
 
 /// Numbers at both ends of the allowed range, and between.
 fn amount(most: u64) -> impl Strategy<Value = u64> {
@@ -24,8 +25,8 @@ prop_compose! {
         background in prop::option::of(1..4_u64),
     ) -> Option<Policy> {
         let algorithm = if gcra { Algorithm::Gcra } else { Algorithm::TokenBucket };
-        let tau = tau.filter(|_| gcra && burst.is_none()).map(Nanos);
-        let rule = RuleDraft { burst, tau, reserve, ..RuleDraft::new(algorithm, limit, Nanos(period)) };
+        let tau = tau.filter(|_| gcra && burst.is_none()).map(Duration::from_nanos);
+        let rule = RuleDraft { burst, tau, reserve, ..RuleDraft::new(algorithm, limit, Duration::from_nanos(period)) };
         let reserve = reserve.min(burst.unwrap_or(limit));
         let rule = RuleDraft { reserve, ..rule };
         let draft = PolicyDraft { concurrency, concurrency_background: background, rules: &[rule], ..PolicyDraft::default() };

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use shmlimit_kernel::breaker::EFFECTIVE_WORDS;
 use shmlimit_kernel::policy::POLICY_WORDS;
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
@@ -112,7 +113,7 @@ proptest! {
             prop_assert_eq!(m.core().in_flight as usize, live.len());
         }
         let numbers = Oracle::new(&rule).numbers();
-        let tau = rule.tau.map_or(numbers.burst * numbers.period, |tau| i128::from(tau.0) * numbers.limit);
+        let tau = rule.tau.map_or(numbers.burst * numbers.period, |tau| i128::from(tau.as_nanos() as u64) * numbers.limit);
         for (i, first) in live.iter().enumerate() {
             let mut sum = 0;
             for last in &live[i..] {
@@ -235,7 +236,7 @@ fn extreme() -> impl Strategy<Value = u64> {
 #[test]
 fn r1_a_million_grants_at_35_per_second_lose_nothing_to_rounding() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::Gcra] {
-        let draft = RuleDraft { burst: Some(1), ..RuleDraft::new(algorithm, 35, Nanos::from_secs(1)) };
+        let draft = RuleDraft { burst: Some(1), ..RuleDraft::new(algorithm, 35, Duration::from_secs(1)) };
         let mut m = LocalMemory::new(&policy(&[draft]));
         let mut now = Time(0);
         let request = AcquireRequest::one(Priority::User);

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 pub const DAY: u64 = 86_400_000_000_000;
 
@@ -26,14 +27,15 @@ impl Oracle {
     pub fn new(draft: &RuleDraft<'_>) -> Oracle {
         let rule = Numbers {
             limit: draft.limit.into(),
-            period: draft.period.0.into(),
+            period: draft.period.as_nanos() as i128,
             burst: draft.burst.unwrap_or(draft.limit).into(),
             reserve: draft.reserve.into(),
         };
         match draft.algorithm {
             Algorithm::TokenBucket => Oracle::Bucket { rule, tokens: rule.burst * rule.period, last: 0 },
             _ => {
-                let tau = draft.tau.map_or(rule.burst * rule.period, |tau| i128::from(tau.0) * rule.limit);
+                let tau =
+                    draft.tau.map_or(rule.burst * rule.period, |tau| tau.as_nanos() as i128 * rule.limit);
                 Oracle::Gcra { rule, tau, tat: 0 }
             }
         }
@@ -150,18 +152,18 @@ pub fn rule() -> impl Strategy<Value = RuleDraft<'static>> {
             let algorithm = if bucket { Algorithm::TokenBucket } else { Algorithm::Gcra };
             let tau =
                 tau.filter(|_| !bucket).map(|thousandths| {
-                    Nanos(period.div_ceil(limit).max(
+                    Duration::from_nanos(period.div_ceil(limit).max(
                         (u128::from(period) * u128::from(thousandths) / u128::from(limit) / 1000) as u64,
                     ))
                 });
             let units =
-                tau.map_or(burst, |tau| (u128::from(tau.0) * u128::from(limit) / u128::from(period)) as u64);
+                tau.map_or(burst, |tau| (tau.as_nanos() * u128::from(limit) / u128::from(period)) as u64);
             RuleDraft {
                 burst: tau.is_none().then_some(burst),
                 tau,
                 reserve: reserve.min(units),
                 unit: tokens.then_some("tokens"),
-                ..RuleDraft::new(algorithm, limit, Nanos(period))
+                ..RuleDraft::new(algorithm, limit, Duration::from_nanos(period))
             }
         },
     )
@@ -176,8 +178,9 @@ pub fn advance(now: u64, step: Step, first: &RuleDraft<'_>) -> u64 {
         Step::Stay => now,
         Step::Back(by) => now.saturating_sub(by),
         Step::Part(thousandths) => {
-            now + (u128::from(first.period.0) * u128::from(thousandths) / u128::from(first.limit) / 1000)
-                as u64
+            now + (u128::from(shmlimit_kernel::Nanos::of(first.period).0) * u128::from(thousandths)
+                / u128::from(first.limit)
+                / 1000) as u64
         }
         Step::Nanos(by) => now + by,
         Step::Days(by) => now + by * DAY,

@@ -1,10 +1,11 @@
 //! Recording a success by the fast path leaves exactly the state that the full path leaves.
 
 use proptest::prelude::*;
-use shmlimit::{Algorithm, BreakerCommand, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
+use shmlimit::{Algorithm, BreakerCommand, Policy, PolicyDraft, Priority, RuleDraft};
 use shmlimit_kernel::outcome::{OutcomeClass, Report};
 use shmlimit_kernel::policy::{Breaker, BreakerKind, OutcomeWindow};
 use shmlimit_kernel::{AcquireRequest, LocalMemory, Time, decide};
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -27,11 +28,11 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn policy(kind: BreakerKind, max_count: u32, max_age: u64) -> Policy {
-    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Nanos::from_secs(1));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Duration::from_secs(1));
     Policy::new(&PolicyDraft {
         rules: &[rule],
         breaker: Breaker::of(kind),
-        window: OutcomeWindow { max_age: Nanos(max_age), max_count, min_samples: 2 },
+        window: OutcomeWindow { max_age: Duration::from_nanos(max_age), max_count, min_samples: 2 },
         ..PolicyDraft::default()
     })
     .unwrap()
@@ -53,7 +54,7 @@ proptest! {
                 Op::Step(by) => now += by,
                 Op::Force(force) => drop(decide::force(&mut m, force, Time(now))),
                 Op::Call(class, latency) => {
-                    let latency = latency.map(Nanos);
+                    let latency = latency.map(shmlimit_kernel::Nanos);
                     let request = AcquireRequest::one(Priority::User);
                     let Ok(ticket) = decide::acquire(&mut m, 0, &request, Time(now)) else { continue };
                     now += 1;

@@ -54,7 +54,10 @@ impl Oracle {
     /// The number of the window, and how much of it has passed.
     fn window(&self, now: Now) -> (u64, u64) {
         let wall = now.epoch + now.time;
-        (wall / self.rule.period.0, wall % self.rule.period.0)
+        (
+            wall / shmlimit_kernel::Nanos::of(self.rule.period).0,
+            wall % shmlimit_kernel::Nanos::of(self.rule.period).0,
+        )
     }
 
     fn used(&self, id: u64) -> u64 {
@@ -64,7 +67,7 @@ impl Oracle {
     /// The units that count against the capacity, rounded down.
     fn counted(&self, now: Now) -> u64 {
         let (id, elapsed) = self.window(now);
-        let period = self.rule.period.0;
+        let period = shmlimit_kernel::Nanos::of(self.rule.period).0;
         match self.rule.algorithm {
             Algorithm::SlidingLog => {
                 let young = |e: &&Entry| e.at + period > now.time;
@@ -84,7 +87,7 @@ impl Oracle {
         let (mut level, mut last) = (0u128, 0);
         for e in &self.entries {
             level = level.saturating_sub(u128::from(e.at - last) * u128::from(self.rule.limit));
-            level += u128::from(e.units) * u128::from(self.rule.period.0);
+            level += u128::from(e.units) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
             last = e.at;
         }
         level.saturating_sub(u128::from(now - last) * u128::from(self.rule.limit))
@@ -93,7 +96,7 @@ impl Oracle {
     /// Whether the pacing after the window burst admits: the time of every paced call has passed.
     fn pace_is_free(&self, now: Now) -> bool {
         let over = |e: &Entry| {
-            let promised = u128::from(e.units) * u128::from(self.rule.period.0);
+            let promised = u128::from(e.units) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
             u128::from(now.time - e.at) * u128::from(self.rule.limit) >= promised
         };
         self.entries.iter().filter(|e| e.paced).all(over)
@@ -101,8 +104,9 @@ impl Oracle {
 
     fn fits(&self, now: Now, c: u64) -> bool {
         if self.rule.algorithm == Algorithm::LeakyBucket {
-            let c = u128::from(c) * u128::from(self.rule.period.0);
-            return self.level(now.time) + c <= u128::from(self.capacity()) * u128::from(self.rule.period.0);
+            let c = u128::from(c) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
+            return self.level(now.time) + c
+                <= u128::from(self.capacity()) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
         }
         self.counted(now) + c <= self.capacity()
     }
@@ -149,8 +153,10 @@ impl Oracle {
     pub fn remaining(&self, now: Now, background: bool) -> u64 {
         let reserve = self.reserve(background);
         if self.rule.algorithm == Algorithm::LeakyBucket {
-            let full = u128::from(self.capacity()) * u128::from(self.rule.period.0);
-            let left = full.saturating_sub(self.level(now.time)) / u128::from(self.rule.period.0);
+            let full =
+                u128::from(self.capacity()) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
+            let left = full.saturating_sub(self.level(now.time))
+                / u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
             return (left as u64).saturating_sub(reserve);
         }
         let left = (self.capacity() - reserve).saturating_sub(self.counted(now));

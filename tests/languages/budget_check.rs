@@ -1,7 +1,8 @@
 //! Checks on what a server saw: budget, shares, gaps.
 
 use crate::util::server::Seen;
-use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft};
+use std::time::Duration;
 
 /// One second in nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;
@@ -21,7 +22,7 @@ impl Budget {
     pub fn policy(&self) -> Policy {
         let rule = RuleDraft {
             burst: Some(self.burst),
-            ..RuleDraft::new(Algorithm::TokenBucket, self.rate, Nanos::from_secs(1))
+            ..RuleDraft::new(Algorithm::TokenBucket, self.rate, Duration::from_secs(1))
         };
         let draft =
             PolicyDraft { concurrency: Some(self.concurrency), rules: &[rule], ..PolicyDraft::default() };

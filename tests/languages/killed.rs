@@ -6,8 +6,7 @@
 use crate::budget_check::{Budget, SECOND, median, recovery};
 use crate::programs::{KINDS, METHODS, Program, setting, start};
 use crate::util::crash::WATCHDOG;
-use crate::util::server::policies::limiter;
-use crate::util::server::{Seen, Server};
+use crate::util::server::{Seen, Server, limiter};
 use crate::util::{boot_time, wait_until};
 use nix::sys::signal::Signal;
 use shmlimit::{Limiter, Request};

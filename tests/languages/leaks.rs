@@ -5,9 +5,10 @@
 
 use crate::programs::{Workshop, setting};
 use crate::util::crash::NAME;
-use crate::util::server::policies::limiter;
-use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
+use crate::util::server::limiter;
+use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft};
 use std::process::Command;
+use std::time::Duration;
 
 /// How much an allocator may keep without a leak, in kilobytes.
 const SLACK_KB: u64 = 128;
@@ -17,7 +18,7 @@ fn does_not_grow(language: &str, mut command: Command) {
     let rounds = setting("SHMLIMIT_LANGUAGES_ROUNDS", 5000);
     let rule = RuleDraft {
         burst: Some(1000),
-        ..RuleDraft::new(Algorithm::TokenBucket, 1_000_000, Nanos::from_secs(1))
+        ..RuleDraft::new(Algorithm::TokenBucket, 1_000_000, Duration::from_secs(1))
     };
     let draft = PolicyDraft { concurrency: Some(1), rules: &[rule], ..PolicyDraft::default() };
     let (directory, limiter) = limiter(Policy::new(&draft).unwrap());

@@ -7,8 +7,7 @@
 
 use crate::budget_check::{Budget, SECOND, jain, median, worst};
 use crate::programs::{KINDS, METHODS, Program, setting, start};
-use crate::util::server::policies::limiter;
-use crate::util::server::{Answer, Seen, Server};
+use crate::util::server::{Answer, Seen, Server, limiter};
 use crate::util::{boot_time, wait_until};
 use shmlimit::Limiter;
 use std::time::Duration;

@@ -56,7 +56,7 @@ static void once(shmlimit_limiter *limiter)
     CHECK(shmlimit_try_acquire(limiter, NULL, &none, NULL), SHMLIMIT_REFUSED);
     CHECK(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     CHECK(shmlimit_pending_step(wait, &sleep_ns, &none, NULL), SHMLIMIT_SLEEP);
-    CHECK(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    CHECK(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
     CHECK(shmlimit_cancel(grant), SHMLIMIT_OK);
     request.costs = &much;
     request.cost_count = 1;

@@ -6,9 +6,8 @@
 
 use crate::util::crash::NAME;
 use crate::util::server::client::start;
-use crate::util::server::policies::limiter;
-use crate::util::server::{Seen, Server};
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use crate::util::server::{Seen, Server, limiter};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -29,7 +28,7 @@ impl Budget {
     fn policy(&self) -> Policy {
         let rule = RuleDraft {
             burst: Some(self.burst),
-            ..RuleDraft::new(Algorithm::TokenBucket, self.rate, Nanos::from_secs(1))
+            ..RuleDraft::new(Algorithm::TokenBucket, self.rate, Duration::from_secs(1))
         };
         Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
     }

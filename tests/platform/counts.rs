@@ -1,12 +1,12 @@
 //! The statistics of a limiter survive the processes that counted them (R116).
 
 use crate::util::children::{Running, command, role, send, wait_for_go_on};
-use shmlimit::{Algorithm, Limiter, Nanos, NetError, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Limiter, NetError, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use std::path::Path;
 use std::time::Duration;
 
 fn open(directory: &Path) -> Limiter {
-    let rule = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(3600));
+    let rule = RuleDraft::new(Algorithm::Gcra, 10, Duration::from_secs(3600));
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
     Limiter::builder("api").directory(directory).policy(policy).open().unwrap()
 }

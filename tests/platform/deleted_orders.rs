@@ -7,7 +7,7 @@ use crate::util::respawn::in_own_process;
 use crate::util::{builder, counted, directory, segment_path, take};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -201,7 +201,7 @@ fn a_kill_between_any_two_steps_of_creating_or_removing_keeps_the_limit() {
 fn spend_with_time(killed_at: Option<usize>) {
     const WINDOW: Duration = Duration::from_millis(300);
     let rule =
-        RuleDraft::new(Algorithm::SlidingLog, LIMIT as u64, Nanos::from_millis(WINDOW.as_millis() as u64));
+        RuleDraft::new(Algorithm::SlidingLog, LIMIT as u64, Duration::from_millis(WINDOW.as_millis() as u64));
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
     let home = directory();
     let idle = builder(home.path()).policy(policy).create().unwrap();

@@ -5,7 +5,7 @@ use crate::util;
 use crate::util::children::{self, Running};
 use crate::util::raw::{self, Raw, lock_word_of};
 use crate::util::{NAME, builder, counted, drain, permits, quick, segment_path, take, take_away};
-use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Removal, Request, RuleDraft};
+use shmlimit::{Algorithm, Error, Limiter, Policy, PolicyDraft, Removal, Request, RuleDraft};
 use shmlimit_segment::{AttachOptions, layout};
 use std::fs;
 use std::path::Path;
@@ -303,7 +303,7 @@ fn role_that_takes_every_slot() {
 /// A closed segment with 7 of 10 units charged, as another boot left it `off` nanoseconds ago by the wall clock.
 fn from_another_boot(directory: &Path, off: i64) {
     let minute =
-        RuleDraft { burst: Some(10), ..RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(60)) };
+        RuleDraft { burst: Some(10), ..RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(60)) };
     let policy = Policy::new(&PolicyDraft { rules: &[minute], ..PolicyDraft::default() }).unwrap();
     let limiter = builder(directory).policy(policy).create().unwrap();
     (0..7).for_each(|_| assert!(take(&limiter)));
@@ -366,7 +366,7 @@ fn r110_other_processes_use_a_changed_policy_at_once_and_units_cannot_change() {
     assert_eq!(other.receive(), "3", "eight were left, clipped to three");
     other.finish();
     let tokens =
-        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(1)) };
+        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[tokens], ..PolicyDraft::default() }).unwrap();
     assert!(matches!(limiter.set_policy(&policy), Err(Error::DoesNotFit { .. })));
     assert_eq!(limiter.policy().unwrap(), counted(3, None));

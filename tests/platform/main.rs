@@ -28,7 +28,5 @@ mod processes;
 mod refuses_foreign_files;
 #[cfg(target_os = "linux")]
 mod replaced;
-#[cfg(target_os = "linux")]
-mod replaced_often;
 #[path = "../util/mod.rs"]
 mod util;

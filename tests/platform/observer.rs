@@ -1,12 +1,12 @@
 //! A limiter that was opened only to observe it is not recreated by observing (`Builder::observer`).
 
 use crate::util;
-use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, Snapshot};
+use shmlimit::{Algorithm, Error, Limiter, Policy, PolicyDraft, Request, RuleDraft, Snapshot};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn policy(limit: u64) -> Policy {
-    let daily = RuleDraft::new(Algorithm::TokenBucket, limit, Nanos::from_secs(86_400));
+    let daily = RuleDraft::new(Algorithm::TokenBucket, limit, Duration::from_secs(86_400));
     Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap()
 }
 

@@ -53,7 +53,7 @@ fn r148_a_pause_with_a_known_end_wakes_calls_whose_deadline_is_earlier() {
     let raw = Raw::map(&segment_path(home.path()));
     let _held = limiter.try_acquire(&Request::new()).unwrap();
     let request = Request::new().timeout(Duration::from_secs(60));
-    let hour = PauseRequest::new().lasting(Duration::from_secs(3600));
+    let hour = PauseRequest::new().duration(Duration::from_secs(3600));
     let (told, woken) = told_while_waiting(&limiter, &raw, &request, || drop(limiter.pause(&hour).unwrap()));
     let Err(AcquireError::Refused(refusal)) = told else { panic!("{told:?}") };
     assert_eq!(refusal.reason(), Reason::Paused);

@@ -9,7 +9,7 @@ use crate::util::raw::Raw;
 use crate::util::{
     NAME, Random, Watchdog, counted, directory, drain, eventually, permits, segment_path, take,
 };
-use shmlimit::{Algorithm, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::{AttachOptions, layout};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -79,7 +79,7 @@ fn p1_p2_the_lock_of_a_killed_holder_is_taken_over_and_no_grant_is_lost_or_inven
     let mut random = Random::seeded("killing lock holders");
     let directory = directory();
     // More units than the victims can use, and a period that outlasts the test.
-    let year = RuleDraft::new(Algorithm::FixedWindow, LIMIT, Nanos::from_secs(300 * 86_400));
+    let year = RuleDraft::new(Algorithm::FixedWindow, LIMIT, Duration::from_secs(300 * 86_400));
     let draft = PolicyDraft { concurrency: Some(PERMITS), rules: &[year], ..PolicyDraft::default() };
     let policy = Policy::new(&draft).unwrap();
     std::fs::write(directory.path().join(LEDGER), [0; 8 * THREADS]).unwrap();

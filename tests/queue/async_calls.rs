@@ -2,9 +2,7 @@
 //! and a dropped future leaves the queue at once.
 
 use crate::util::respawn::again;
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -29,7 +27,8 @@ fn one_permit() -> (TempDir, Limiter) {
 
 /// A limiter that allows one call per hour, after that call.
 fn spent() -> (TempDir, Limiter) {
-    let (directory, limiter) = limiter(None, &[RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600))]);
+    let (directory, limiter) =
+        limiter(None, &[RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600))]);
     limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
     (directory, limiter)
 }
@@ -249,7 +248,7 @@ impl Crowd {
 }
 
 fn crowded() -> (TempDir, Limiter) {
-    let rule = RuleDraft { burst: Some(50), ..RuleDraft::new(Algorithm::Gcra, 5000, Nanos::from_secs(1)) };
+    let rule = RuleDraft { burst: Some(50), ..RuleDraft::new(Algorithm::Gcra, 5000, Duration::from_secs(1)) };
     limiter(Some(PERMITS as u64), &[rule])
 }
 

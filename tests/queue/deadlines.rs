@@ -4,6 +4,7 @@
 use crate::machine::{Habit, MS, Machine, SECOND, State};
 use shmlimit_kernel::queue::{GRACE, QueueOutcome, WAITERS};
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 const USER: AcquireRequest = AcquireRequest::one(Priority::User);
 const YEAR: u64 = 365 * 24 * 3600 * SECOND;
@@ -83,7 +84,8 @@ fn r132_a_call_stopped_until_long_after_its_deadline_is_not_served() {
 
 #[test]
 fn r132_zero_year_long_and_endless_timeouts_are_kept() {
-    let daily = RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos(YEAR / 2)) };
+    let daily =
+        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(YEAR / 2)) };
     let mut machine = Machine::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() });
     let now = machine.add(Habit { patience: Some(0), ..once(0, USER) }, 0);
     let never = machine.add(Habit { patience: Some(0), ..once(1, USER) }, 0);
@@ -198,7 +200,8 @@ fn r137_a_full_queue_refuses_calls_and_its_places_are_reused() {
 
 #[test]
 fn r137_a_full_queue_evicts_a_waiter_that_has_not_checked_for_a_minute() {
-    let slow = RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos(YEAR / 1000)) };
+    let slow =
+        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(YEAR / 1000)) };
     let mut machine = Machine::new(&PolicyDraft { rules: &[slow], ..PolicyDraft::default() });
     let threads: Vec<usize> = (0..=WAITERS as u64).map(|i| machine.add(once(i % 60, USER), 0)).collect();
     machine.run(0);

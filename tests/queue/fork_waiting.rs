@@ -2,9 +2,8 @@
 
 use crate::util;
 use crate::util::forks::{Pipe, exit_code, forked, kill_now};
-use crate::util::polled_calls::{poll, queued};
 use crate::util::respawn::in_own_process;
-use crate::util::{Watchdog, builder, eventually, permits};
+use crate::util::{Watchdog, builder, eventually, permits, poll, queued};
 use shmlimit::{AcquireError, Limiter, Reason, Request};
 use std::cell::Cell;
 use std::task::Poll;

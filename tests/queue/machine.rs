@@ -6,6 +6,7 @@
 use shmlimit_kernel::queue::{self, NewWaiter, QueueOutcome, QueueTicket, Wake};
 use shmlimit_kernel::*;
 use std::collections::HashMap;
+use std::time::Duration;
 
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
@@ -86,7 +87,10 @@ pub struct Machine {
 }
 
 pub fn rule(limit: u64, burst: u64) -> RuleDraft<'static> {
-    RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, limit, Nanos(SECOND)) }
+    RuleDraft {
+        burst: Some(burst),
+        ..RuleDraft::new(Algorithm::TokenBucket, limit, Duration::from_nanos(SECOND))
+    }
 }
 
 impl Machine {
@@ -284,7 +288,8 @@ impl Machine {
             assert_eq!(self.m.waiting().of(priority), self.threads.iter().filter(waits).count());
         }
         for rule in self.policy.rules() {
-            let (limit, period) = (i128::from(rule.limit), i128::from(rule.period.0));
+            let (limit, period) =
+                (i128::from(rule.limit), i128::from(shmlimit_kernel::Nanos::of(rule.period).0));
             let full = i128::from(rule.burst) * period;
             let (mut tokens, mut last) = (full, 0);
             for served in &self.log {

@@ -64,8 +64,9 @@ impl Oracle {
 
     pub fn weight(&self, request: &AcquireRequest) -> u64 {
         let of = |rule: &Rule| {
-            (u128::from(request.cost[usize::from(rule.unit)]) * u128::from(rule.period.0))
-                .div_ceil(rule.limit.into())
+            (u128::from(request.cost[usize::from(rule.unit)])
+                * u128::from(shmlimit_kernel::Nanos::of(rule.period).0))
+            .div_ceil(rule.limit.into())
         };
         (self.policy.rules().iter().map(of).max().unwrap_or(0) as u64).clamp(1 << 10, 1 << 42)
     }
@@ -143,8 +144,11 @@ impl Oracle {
         let mut time = Some(now);
         for (i, rule) in self.policy.rules().iter().enumerate() {
             let unit = usize::from(rule.unit);
-            let (cost, limit, period) =
-                (i128::from(w.request.cost[unit]), i128::from(rule.limit), i128::from(rule.period.0));
+            let (cost, limit, period) = (
+                i128::from(w.request.cost[unit]),
+                i128::from(rule.limit),
+                i128::from(shmlimit_kernel::Nanos::of(rule.period).0),
+            );
             if cost == 0 {
                 continue;
             }

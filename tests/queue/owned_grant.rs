@@ -1,12 +1,13 @@
 //! `OwnedGrant`: a grant that outlives the borrow of its limiter, and keeps the limiter open.
 
 use shmlimit::{
-    Algorithm, BreakerCommand, Limiter, Nanos, Outcome, OwnedGrant, Policy, PolicyDraft, Request, RuleDraft,
+    Algorithm, BreakerCommand, Limiter, Outcome, OwnedGrant, Policy, PolicyDraft, Request, RuleDraft,
 };
 use std::path::Path;
+use std::time::Duration;
 
 fn policy() -> Policy {
-    let rule = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(3600));
+    let rule = RuleDraft::new(Algorithm::Gcra, 10, Duration::from_secs(3600));
     Policy::new(&PolicyDraft { concurrency: Some(2), rules: &[rule], ..PolicyDraft::default() }).unwrap()
 }
 

@@ -4,8 +4,8 @@
 use crate::util::Watchdog;
 use shmlimit::policy::{Breaker, BreakerKind};
 use shmlimit::{
-    AcquireError, Algorithm, BreakerCommand, BreakerState, Error, Limiter, Nanos, Outcome, PauseRequest,
-    Policy, PolicyDraft, Reason, Request, RuleDraft, Step, TestClock,
+    AcquireError, Algorithm, BreakerCommand, BreakerState, Error, Limiter, Outcome, PauseRequest, Policy,
+    PolicyDraft, Reason, Request, RuleDraft, Step, TestClock,
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const REAL: Duration = Duration::from_secs(30);
 
 fn per_minute(limit: u64) -> PolicyDraft<'static> {
-    let rule = RuleDraft::new(Algorithm::SlidingLog, limit, Nanos::from_secs(60));
+    let rule = RuleDraft::new(Algorithm::SlidingLog, limit, Duration::from_secs(60));
     PolicyDraft { rules: Vec::leak(vec![rule]), ..PolicyDraft::default() }
 }
 
@@ -71,7 +71,7 @@ fn eleventh_call_of_ten_a_minute_is_refused_and_waits_exactly_a_minute() {
 #[test]
 fn advance_refills_and_nothing_else_does() {
     let rule =
-        RuleDraft { burst: Some(2), ..RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(3600)) };
+        RuleDraft { burst: Some(2), ..RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(3600)) };
     let (_directory, clock, limiter) = fresh(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     let remaining = || limiter.snapshot().unwrap().rules[0].remaining;
     (0..2).for_each(|_| call(&limiter));
@@ -106,7 +106,7 @@ fn retry_after_closes_the_gate_for_exactly_its_time() {
 #[test]
 fn breaker_sleeps_and_recovers_on_the_test_clock() {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    breaker.sleep_min = Nanos::from_secs(40);
+    breaker.sleep_min = Duration::from_secs(40);
     let (_directory, clock, limiter) = fresh(&PolicyDraft { breaker, ..per_minute(1000) });
     let state = || limiter.snapshot().unwrap().condition.state;
     in_no_time(|| {
@@ -186,7 +186,7 @@ fn call_that_waits_for_a_permit_gets_the_one_that_another_thread_gives_back() {
 fn paused_limiter_is_waited_for_until_the_pause_ends_by_itself() {
     let (_directory, clock, limiter) = fresh(&per_minute(10));
     in_no_time(|| {
-        limiter.pause(&PauseRequest::new().lasting(5 * MINUTE)).unwrap();
+        limiter.pause(&PauseRequest::new().duration(5 * MINUTE)).unwrap();
         call(&limiter);
         assert_eq!(clock.elapsed(), 5 * MINUTE);
     });
@@ -197,7 +197,8 @@ fn threads_that_share_a_clock_waste_none_of_the_budget() {
     const THREADS: u32 = 4;
     const CALLS: u32 = 10;
     // One call at once, then one per second: a second in which no waiting call goes is lost for good.
-    let rule = RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(1)) };
+    let rule =
+        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(1)) };
     let (_directory, clock, limiter) = fresh(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     in_no_time(|| {
         std::thread::scope(|scope| {
@@ -228,7 +229,7 @@ fn two_limiters_and_two_threads_share_one_clock() {
 
 #[test]
 fn calendar_window_ends_at_midnight_of_the_test_clock() {
-    let day = RuleDraft::new(Algorithm::FixedWindow, 3, Nanos::from_secs(86_400));
+    let day = RuleDraft::new(Algorithm::FixedWindow, 3, Duration::from_secs(86_400));
     let draft = PolicyDraft { rules: &[day], ..PolicyDraft::default() };
     // 2031-03-30 23:59:50 and 2001-09-08 23:59:50. The second date is before any limiter existed.
     for start in [1_932_681_590, 999_993_590] {

@@ -2,10 +2,9 @@
 //! once.
 
 use crate::util::children::{self, Running};
-use crate::util::polled_calls::{Queued, poll, queued};
 use crate::util::raw::Raw;
-use crate::util::{builder, directory, eventually, permits, segment_path};
-use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft};
+use crate::util::{Queued, builder, directory, eventually, permits, poll, queued, segment_path};
+use shmlimit::{AcquireError, Algorithm, Error, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use shmlimit_segment::{AttachOptions, layout};
 use std::cell::Cell;
 use std::path::Path;
@@ -45,7 +44,7 @@ fn r132_r134_a_timeout_ends_although_the_limiters_clock_is_behind_the_machines()
 #[test]
 fn r38_a_call_that_waits_is_charged_by_the_units_of_the_limiter_that_serves_it() {
     let limits = |units: &[(&'static str, u64)]| {
-        let hour = Nanos::from_secs(3600);
+        let hour = Duration::from_secs(3600);
         let rule = |(unit, burst): &(&'static str, u64)| RuleDraft {
             unit: Some(unit),
             burst: Some(*burst),
@@ -77,7 +76,7 @@ fn r38_a_call_that_waits_is_charged_by_the_units_of_the_limiter_that_serves_it()
 fn a_call_that_waits_for_a_unit_that_was_removed_gets_an_error() {
     let directory = directory();
     let tokens =
-        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600)) };
+        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600)) };
     let draft = PolicyDraft { rules: &[tokens], ..PolicyDraft::default() };
     let limiter = builder(directory.path()).policy(Policy::new(&draft).unwrap()).open().unwrap();
     let (request, awake) = (Request::new().cost("tokens", 1), Cell::new(false));

@@ -3,11 +3,12 @@
 //!
 //! These counts do not depend on the machine; `benches/waiting` measures the same with real processes.
 
-use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::queue::{NewWaiter, QueueOutcome, QueueTicket, Wake, enter, look};
 use shmlimit_kernel::{AcquireRequest, LocalMemory, Priority, Time, decide};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
 const MICROSECOND: u64 = 1000;
 const SECOND: u64 = 1_000_000_000;
@@ -61,7 +62,8 @@ impl Dice {
 
 /// Runs groups of this many threads each for `seconds` at `rate` per second. The first second is not counted.
 fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> Tally {
-    let rule = RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::Gcra, rate, Nanos::from_secs(1)) };
+    let rule =
+        RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::Gcra, rate, Duration::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
     let mut memory = LocalMemory::new(&policy);
     let mut people: Vec<Thread> = Vec::new();

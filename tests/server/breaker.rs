@@ -3,18 +3,17 @@
 
 use crate::util::crash::child_process::ChildProcess;
 use crate::util::server::client::{request, start, start_at};
-use crate::util::server::policies::{breaker, limiter, roomy};
-use crate::util::server::{Answer, Deaf, Server};
+use crate::util::server::{Answer, Deaf, Server, breaker, limiter, roomy};
 use crate::util::wait_until;
 use nix::sys::signal::Signal;
-use shmlimit::{Limiter, Nanos};
+use shmlimit::Limiter;
 use shmlimit_kernel::policy::Breaker;
 use std::path::Path;
 use std::time::Duration;
 
 /// Sets short sleeps and a probe rate so high that it never limits.
 fn brisk(breaker: &mut Breaker) {
-    breaker.sleep_min = Nanos::from_millis(50);
+    breaker.sleep_min = Duration::from_millis(50);
     breaker.probe_rate = shmlimit_kernel::policy::PerSecond::whole(100_000);
 }
 
@@ -167,7 +166,7 @@ fn r122_404_never_throttles_and_r139_network_errors_can_be_excluded() {
 
 /// A limiter in the half-open state, with a probe of the first client under way.
 fn probing(
-    probe_timeout: Nanos,
+    probe_timeout: Duration,
     server: &Server,
     probes: impl FnOnce(&Path) -> Vec<ChildProcess>,
 ) -> (tempfile::TempDir, Limiter, Vec<ChildProcess>) {
@@ -186,7 +185,7 @@ fn probing(
     (directory, limiter, clients)
 }
 
-const NEVER: Nanos = Nanos::from_secs(3600);
+const NEVER: Duration = Duration::from_secs(3600);
 
 #[test]
 fn r60_eight_busy_processes_send_one_probe_at_a_time() {
@@ -234,7 +233,7 @@ fn r133_a_killed_probe_gives_its_permit_back() {
 fn r133_a_hanging_probe_is_written_off_and_its_late_result_is_ignored() {
     let server = Server::start();
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
-    let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
+    let (_directory, limiter, mut clients) = probing(Duration::from_millis(300), &server, some);
     server.plan("/hang", [Answer::Hang]);
     assert_eq!(request(&mut clients[0], "get /hang"), "read_timeout");
     // The hanging probe does not report. Another probe is granted, one at a time.
@@ -253,7 +252,7 @@ fn r133_a_hanging_probe_is_written_off_and_its_late_result_is_ignored() {
 fn r133_a_written_off_probe_that_dies_leaves_room_for_exactly_one_probe() {
     let server = Server::start();
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
-    let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
+    let (_directory, limiter, mut clients) = probing(Duration::from_millis(300), &server, some);
     assert_eq!(request(&mut clients[1], "acquire"), "granted");
     assert_eq!(limiter.snapshot().unwrap().in_flight, 2);
     let dead = clients.remove(0);

@@ -3,11 +3,10 @@
 
 use crate::util::crash::{self, child_process::ChildProcess};
 use crate::util::server::client::{request, start};
-use crate::util::server::policies::{breaker, limiter, roomy};
-use crate::util::server::{Answer, Server};
+use crate::util::server::{Answer, Server, breaker, limiter, roomy};
 use crate::util::{boot_time, wait_until};
 use shmlimit::{
-    AcquireError, Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Reason, Request,
+    AcquireError, Algorithm, BreakerCommand, Limiter, Outcome, Policy, PolicyDraft, Reason, Request,
     RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
@@ -231,7 +230,7 @@ fn r132_a_waiting_call_is_refused_at_once_when_the_gate_closes_past_its_deadline
 
 /// Sets the rate to one call in `seconds` seconds from now on.
 fn set_rate(limiter: &Limiter, seconds: u64) {
-    let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(seconds));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(seconds));
     let breaker = Breaker::of(BreakerKind::Fsm);
     let policy = Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap();
     limiter.set_policy(&policy).unwrap();

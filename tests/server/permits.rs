@@ -2,8 +2,7 @@
 //! of exited processes go to waiting calls.
 
 use crate::util::server::client::{request, start};
-use crate::util::server::policies::{breaker, limiter};
-use crate::util::server::{Answer, Server};
+use crate::util::server::{Answer, Server, breaker, limiter};
 use crate::util::wait_until;
 use nix::sys::signal::Signal;
 

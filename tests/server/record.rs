@@ -4,9 +4,9 @@
 use crate::util::crash::builder;
 use crate::util::forks::{exit_code, forked};
 use crate::util::respawn::in_own_process;
-use crate::util::server::policies::{breaker, limiter, roomy};
+use crate::util::server::{breaker, limiter, roomy};
 use crate::util::wait_until;
-use shmlimit::{BreakerCommand, Nanos, Outcome, Request, WaitSource};
+use shmlimit::{BreakerCommand, Outcome, Request, WaitSource};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing::field::{Field, Visit};
@@ -98,13 +98,14 @@ fn r115_a_timed_transition_is_logged_once_by_any_caller_that_finds_it() {
         ("snapshot", |limiter| drop(limiter.snapshot())),
         ("set_policy", |limiter| {
             let sleep_min = limiter.policy().unwrap().breaker().sleep_min;
-            let other = roomy(|breaker| breaker.sleep_min = Nanos(sleep_min.0 + 1));
+            let other = roomy(|breaker| breaker.sleep_min = sleep_min + Duration::from_nanos(1));
             limiter.set_policy(&other).unwrap();
         }),
         ("record", |limiter| drop(limiter.record(&Outcome::http(404, &[])))),
     ];
     for (way, find) in ways {
-        let (_directory, limiter) = limiter(roomy(|breaker| breaker.sleep_min = Nanos(1_000_000)));
+        let (_directory, limiter) =
+            limiter(roomy(|breaker| breaker.sleep_min = Duration::from_nanos(1_000_000)));
         let log = Log::default();
         tracing::subscriber::with_default(log.clone(), || {
             limiter.force(BreakerCommand::Sleep).unwrap();
@@ -124,7 +125,7 @@ fn r115_a_timed_transition_is_logged_once_by_any_caller_that_finds_it() {
 /// A waiting call finds the end of the sleep.
 #[test]
 fn r115_a_change_that_a_waiting_call_finds_is_logged() {
-    let (_directory, limiter) = limiter(roomy(|breaker| breaker.sleep_min = Nanos::from_millis(50)));
+    let (_directory, limiter) = limiter(roomy(|breaker| breaker.sleep_min = Duration::from_millis(50)));
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
         limiter.force(BreakerCommand::Sleep).unwrap();

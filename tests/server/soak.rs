@@ -9,7 +9,7 @@ use crate::util::server::Server;
 use crate::util::server::client::start;
 use crate::util::{directory, wait_until};
 use nix::sys::signal::Signal;
-use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, BreakerCommand, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, PerSecond};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,14 +25,14 @@ const SLACK_KB: u64 = 1024;
 
 fn policy(rate: u64, concurrency: u64) -> Policy {
     let rules = [
-        RuleDraft::new(Algorithm::TokenBucket, rate, Nanos::from_secs(1)),
-        RuleDraft::new(Algorithm::Gcra, 40 * rate, Nanos::from_secs(60)),
+        RuleDraft::new(Algorithm::TokenBucket, rate, Duration::from_secs(1)),
+        RuleDraft::new(Algorithm::Gcra, 40 * rate, Duration::from_secs(60)),
     ];
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    (breaker.sleep_min, breaker.sleep_max) = (Nanos::from_millis(50), Nanos::from_millis(200));
+    (breaker.sleep_min, breaker.sleep_max) = (Duration::from_millis(50), Duration::from_millis(200));
     breaker.probe_rate = PerSecond::whole(rate);
     let mut backoff = Backoff::default();
-    backoff.min_sleep = Nanos::from_millis(20);
+    backoff.min_sleep = Duration::from_millis(20);
     let draft =
         PolicyDraft { concurrency: Some(concurrency), rules: &rules, breaker, backoff, ..Default::default() };
     Policy::new(&draft).unwrap()

@@ -301,7 +301,7 @@ fn r62_throttle_ends_the_ramp() {
 }
 
 #[test]
-fn r63_offline_ends_only_with_online() {
+fn r63_offline_lasts_until_online() {
     let script =
         force("offline") + ACQUIRE + "\n" + &status(1000 * MINUTE) + &force("online") + &force("online");
     let lines = simulate(TMDB, &script);

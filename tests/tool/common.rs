@@ -130,7 +130,7 @@ fn the_keys_of_json_are_stable_and_documented() {
     let expected = [
         (
             web,
-            "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_exited in_flight in_flight_background name next_change offline outcomes pace participants paused provider queue rate reason resets rules samples state state_for_ns transitions warnings",
+            "background_share concurrency concurrency_background concurrency_now consec429 counts directory error_ratio eta_ns failures fairness gate held_by_exited in_flight in_flight_background name next_change offline outcomes pace participants paused provider queue rate reason resets rules samples state state_for_ns transitions warnings",
         ),
         (&web["outcomes"], "429 5xx ignored net ok"),
         (&web["counts"], "cache_hits cache_misses codes granted looked refused"),

@@ -1,6 +1,6 @@
 //! `demo` and `bench` on every platform: all programs take part, the figures are shown, and nothing is left behind.
 
-use crate::cli::binary;
+use crate::cli::{Home, binary};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -62,4 +62,17 @@ fn the_bench_measures_one_process_several_processes_and_waiting_calls() {
         let found = lines.iter().find(|line| line["bench"] == key).unwrap_or_else(|| panic!("{key}: {text}"));
         assert!(found["value"].as_f64().unwrap() > 0.0, "{found}");
     }
+}
+
+/// Includes the first program, whose connection the later ones may inherit.
+#[test]
+fn every_program_calls_in_both_halves_and_shmlimit_keeps_the_promise() {
+    let answer = Home::new().tool(&["demo", "--json", "--seconds", "4"]);
+    let object: Value = serde_json::from_str(answer.succeeds()).unwrap();
+    for half in ["without", "with"] {
+        let programs = object[half]["programs"].as_array().unwrap();
+        assert_eq!(programs.len(), 4);
+        assert!(programs.iter().all(|one| one["calls"].as_u64().unwrap() > 0), "{half}: {object}");
+    }
+    assert_eq!((&object["held"], &object["with"]["total"]["throttled"]), (&true.into(), &0.into()));
 }

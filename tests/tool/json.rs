@@ -34,7 +34,7 @@ fn has_keys(value: &Value, keys: &str, document: &str) {
 
 const ACQUIRE: &str =
     "allowed delay_ns message name ready_after_ns reason remaining retry_after_ns rule state waited_ns";
-const CONDITION: &str = "concurrency_now consec429 err_rate eta_ns failures gate offline outcomes pace rate reason samples state state_for_ns transitions";
+const CONDITION: &str = "concurrency_now consec429 error_ratio eta_ns failures gate offline outcomes pace rate reason samples state state_for_ns transitions";
 
 #[test]
 fn acquire_has_one_object_for_grants_and_refusals_and_keeps_its_exit_code() {
@@ -178,18 +178,14 @@ fn force_reports_the_new_state_with_the_keys_of_status() {
 #[test]
 fn record_reports_the_advice_and_the_limiter() {
     let home = Home::new();
-    let keys =
-        "class consec429 err_rate name retry samples sleep_max_ns sleep_ns sleep_source state transitions";
+    let keys = "consec429 error_ratio name outcome_class retry samples state transitions wait_at_most_ns wait_ns wait_source";
     let answer = home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "30", "--json"]);
     let told = object("record", &answer, 0, keys);
     assert_eq!(
-        (&told["name"], &told["class"], &told["retry"]),
+        (&told["name"], &told["outcome_class"], &told["retry"]),
         (&"tmdb".into(), &"429".into(), &true.into())
     );
-    assert_eq!(
-        (&told["sleep_source"], &told["sleep_ns"]),
-        (&"retry_after".into(), &30_000_000_000_u64.into())
-    );
+    assert_eq!((&told["wait_source"], &told["wait_ns"]), (&"retry_after".into(), &30_000_000_000_u64.into()));
 }
 
 #[test]

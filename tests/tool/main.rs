@@ -20,7 +20,6 @@ mod deleted;
 #[cfg(unix)] // looks for processes in /proc, kills by signals, needs tmux
 mod demo;
 mod demo_and_bench;
-mod demo_anywhere;
 #[cfg(target_os = "linux")]
 mod docs;
 mod doctor;

@@ -81,6 +81,33 @@ fn openmetrics_declares_counters_without_their_suffix() {
     }
 }
 
+/// A program that exports its limiter itself shows the same series, and the same values where time does not change them.
+#[test]
+fn the_text_of_the_library_is_that_of_the_tool() {
+    let home = busy();
+    let limiter =
+        shmlimit::Limiter::builder("api").directory(home.path()).observer().open_existing().unwrap();
+    let snapshot = limiter.snapshot().unwrap();
+    // Values that time changes: only their names are compared.
+    let steady = |text: &str| {
+        let is_timed =
+            |line: &str| ["_gate_", "_since_", "_remaining"].iter().any(|part| line.contains(part));
+        let shown = |line: &str| match line.rsplit_once(' ') {
+            Some((series, _)) if !line.starts_with('#') && is_timed(line) => series.to_owned(),
+            _ => line.to_owned(),
+        };
+        text.lines().map(shown).collect::<Vec<_>>()
+    };
+    for (format, text) in [
+        ("prometheus", shmlimit::metrics::prometheus([&snapshot])),
+        ("openmetrics", shmlimit::metrics::open_metrics([&snapshot])),
+    ] {
+        let printed = home.tool(&["metrics", "api", "--format", format]).succeeds().to_owned();
+        assert!(steady(&text).len() > 100, "{text}");
+        assert_eq!(steady(&text), steady(&printed));
+    }
+}
+
 /// Processes start, count, and are killed in the middle of a call: no count is lost, and none decreases.
 #[test]
 fn r116_counts_survive_the_processes_that_counted() {

@@ -2,16 +2,15 @@
 
 use crate::util::crash::NAME;
 use crate::util::crash::child_process::ChildProcess;
-use crate::util::polled_calls::{poll, queued};
 use crate::util::server::client::{request, start};
-use crate::util::server::policies::{breaker, limiter, roomy};
-use crate::util::server::{Answer, Server};
-use crate::util::{boot_time, wait_until};
-use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use crate::util::server::{Answer, Server, breaker, limiter, roomy};
+use crate::util::{boot_time, poll, queued, wait_until};
+use shmlimit::{Algorithm, BreakerCommand, Limiter, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// Less than the second after which a waiting call looks by itself.
 const AT_ONCE: u64 = 500_000_000;
@@ -42,7 +41,7 @@ fn least(mut time: impl FnMut() -> u64) -> u64 {
 
 /// Sets the sleep to an hour, so that no test waits for its end.
 fn drowsy(breaker: &mut Breaker) {
-    (breaker.sleep_min, breaker.sleep_max) = (Nanos::from_secs(3600), Nanos::from_secs(3600));
+    (breaker.sleep_min, breaker.sleep_max) = (Duration::from_secs(3600), Duration::from_secs(3600));
 }
 
 /// `hold` makes four clients wait, an operator runs a command, and the clients react before they would have looked.
@@ -184,7 +183,7 @@ fn r110_a_higher_rate_wakes_the_calls_that_wait_for_it() {
 
 /// A policy with this number of calls an hour.
 fn hourly(calls: u64) -> Policy {
-    let rule = RuleDraft::new(Algorithm::TokenBucket, calls, Nanos::from_secs(3600));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, calls, Duration::from_secs(3600));
     let breaker = Breaker::of(BreakerKind::Fsm);
     Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
 }

@@ -2,11 +2,12 @@
 
 use crate::cli::{Home, binary};
 use crate::util::raw;
-use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Error, Limiter, OnMismatch, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::layout;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The commands that a message suggests, as a user would copy them.
 fn suggested(message: &str) -> Vec<String> {
@@ -199,7 +200,7 @@ fn the_commands_that_the_library_suggests_work_in_any_directory() {
     crate::cli::make_private(&inside);
     let policy = |unit: &'static str, limit| {
         let rule =
-            RuleDraft { unit: Some(unit), ..RuleDraft::new(Algorithm::Gcra, limit, Nanos::from_secs(1)) };
+            RuleDraft { unit: Some(unit), ..RuleDraft::new(Algorithm::Gcra, limit, Duration::from_secs(1)) };
         Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
     };
     let builder = |name: &str| Limiter::builder(name).directory(&inside);
@@ -219,7 +220,10 @@ fn the_commands_that_the_library_suggests_work_in_any_directory() {
         paste(builder(name).policy(policy("requests", 7)).open().unwrap_err(), 1);
         let limiter =
             builder(name).policy(policy("requests", 7)).open().expect("the removed limiter is created again");
-        paste(builder(name).policy(policy("tokens", 7)).update().unwrap_err(), 2);
+        paste(
+            builder(name).policy(policy("tokens", 7)).on_mismatch(OnMismatch::Update).open().unwrap_err(),
+            2,
+        );
         paste(limiter.force(shmlimit::BreakerCommand::Throttle).unwrap_err(), 2);
         drop(limiter);
         // Another version, then damage.

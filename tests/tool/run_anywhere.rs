@@ -220,7 +220,7 @@ fn r116_cache_answers_are_counted_without_a_status() {
     assert_eq!(hit, json!({"name": "one", "cache": "hit"}));
     let both = home.tool(&["record", "one", "--cache", "miss", "--status", "200", "--json"]);
     let both: Value = serde_json::from_str(both.succeeds()).unwrap();
-    assert_eq!((&both["cache"], &both["class"]), (&json!("miss"), &json!("ok")));
+    assert_eq!((&both["cache"], &both["outcome_class"]), (&json!("miss"), &json!("ok")));
     let counts = &home.status("one")["counts"];
     assert_eq!((&counts["cache_hits"], &counts["cache_misses"]), (&json!(2), &json!(2)));
     assert_eq!(counts["codes"], json!({"200": 1}));

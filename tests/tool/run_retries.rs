@@ -158,7 +158,7 @@ fn a_record_inside_decides_about_the_retry_and_is_counted_once_per_attempt() {
         .out
         .lines()
         .map(|line| {
-            serde_json::from_str::<serde_json::Value>(line).unwrap()["sleep_max_ns"].as_u64().unwrap()
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["wait_at_most_ns"].as_u64().unwrap()
         })
         .collect();
     assert_eq!(waits, [1_000_000, 2_000_000, 2_000_000]);

@@ -5,10 +5,10 @@ use crate::cli::Home;
 use crate::util::boot_time;
 use crate::util::crash::{NAME, builder};
 use crate::util::server::client::{request, start};
-use crate::util::server::policies::breaker;
-use crate::util::server::{Answer, Server};
-use shmlimit::{Limiter, Nanos, Policy};
+use crate::util::server::{Answer, Server, breaker};
+use shmlimit::{Limiter, Policy};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -76,13 +76,16 @@ fn r118_a_script_that_gets_a_retry_after_of_2_seconds_stops_every_other_program(
     scripts.server.plan("/a", [Answer::retry_after(429, "2")]);
     let before = boot_time();
     let said = scripts.call("/a");
-    assert_eq!((said["class"].as_str(), said["sleep_source"].as_str()), (Some("429"), Some("retry_after")));
+    assert_eq!(
+        (said["outcome_class"].as_str(), said["wait_source"].as_str()),
+        (Some("429"), Some("retry_after"))
+    );
     assert!(request(&mut program, "try").starts_with("refused retry_after "));
     // A script and a program with the library both wait.
     let script = scripts.start("/a");
     program.send("call /a");
     assert!(program.receive().ends_with(" ok -"));
-    assert_eq!(end_of(script)["class"], "ok");
+    assert_eq!(end_of(script)["outcome_class"], "ok");
     let seen = scripts.server.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen[1].at >= before + 2 * SECOND, "called before the gate opened: {seen:?}");
@@ -91,10 +94,10 @@ fn r118_a_script_that_gets_a_retry_after_of_2_seconds_stops_every_other_program(
 #[test]
 fn r120_scripts_and_programs_share_one_breaker() {
     let scripts =
-        Scripts::with(breaker(1000, Some(4), |breaker| breaker.sleep_min = Nanos::from_millis(200)));
+        Scripts::with(breaker(1000, Some(4), |breaker| breaker.sleep_min = Duration::from_millis(200)));
     let mut program = start(scripts.home.path(), &scripts.server);
     assert!(request(&mut program, "call /status/429").ends_with(" 429 -"));
-    assert_eq!(scripts.call("/status/404")["class"], "ignored");
+    assert_eq!(scripts.call("/status/404")["outcome_class"], "ignored");
     assert_eq!(scripts.call("/status/429")["state"], "normal");
     let third = scripts.call("/status/429");
     assert_eq!((&third["state"], &third["transitions"][0]), (&"throttle".into(), &"consec_429".into()));
@@ -105,7 +108,7 @@ fn r120_scripts_and_programs_share_one_breaker() {
     let waiting = [(); 2].map(|()| scripts.start("/a"));
     assert!(request(&mut program, "call /a").contains(" ok "));
     for script in waiting {
-        assert_eq!(end_of(script)["class"], "ok");
+        assert_eq!(end_of(script)["outcome_class"], "ok");
     }
     assert_eq!(scripts.call("/a")["state"], "half_open");
     assert_eq!(scripts.call("/a")["state"], "normal");
@@ -120,8 +123,8 @@ fn r122_a_script_reports_the_network_errors_of_curl() {
     let scripts = Scripts::with(breaker(1000, Some(4), |_| {}));
     scripts.server.plan("/hang", [Answer::Hang]);
     scripts.server.plan("/break", [Answer::Close]);
-    assert_eq!(scripts.call("/hang")["class"], "net");
-    assert_eq!(scripts.call("/break")["class"], "net");
+    assert_eq!(scripts.call("/hang")["outcome_class"], "net");
+    assert_eq!(scripts.call("/break")["outcome_class"], "net");
     let now = scripts.limiter.snapshot().unwrap();
     assert_eq!((now.condition.outcomes.net, now.condition.samples, now.in_flight), (2, 2, 0));
 }

@@ -9,7 +9,6 @@ pub mod crash;
 pub mod forks;
 #[cfg(target_os = "linux")]
 pub mod mounts;
-pub mod polled_calls;
 pub mod raw;
 pub mod respawn;
 #[cfg(target_os = "linux")]
@@ -17,9 +16,13 @@ pub mod server;
 #[cfg(windows)]
 pub mod windows;
 
-use shmlimit::{AcquireError, Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{AcquireError, Algorithm, Builder, Grant, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::AttachOptions;
+use std::cell::Cell;
+use std::future::poll_fn;
 use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -35,7 +38,7 @@ pub fn directory() -> TempDir {
 
 /// `burst` calls at once and then one per hour: nothing refills within a test, so grants can be counted.
 pub fn counted(burst: u64, concurrency: Option<u64>) -> Policy {
-    let hour = Nanos::from_secs(3600);
+    let hour = Duration::from_secs(3600);
     let rule = RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, 1, hour) };
     Policy::new(&PolicyDraft { concurrency, rules: &[rule], ..PolicyDraft::default() }).unwrap()
 }
@@ -169,4 +172,22 @@ impl Random {
     pub fn index(&mut self, end: usize) -> usize {
         self.below(end as u64) as usize
     }
+}
+
+/// A call in the queue without a thread that sleeps for it.
+pub type Queued<'l, 'r> = Pin<Box<dyn Future<Output = Result<Grant<'l>, AcquireError>> + 'r>>;
+
+/// A call that enters the queue at its first poll. It checks its turn at every poll after `awake` was set.
+pub fn queued<'l: 'r, 'r>(
+    limiter: &'l Limiter,
+    request: &'r Request<'r>,
+    awake: &'r Cell<bool>,
+) -> Queued<'l, 'r> {
+    let sleep = move |_| poll_fn(move |_| if awake.replace(false) { Poll::Ready(()) } else { Poll::Pending });
+    Box::pin(limiter.acquire_async(request, sleep))
+}
+
+/// Polls it once.
+pub fn poll<'l>(call: &mut Queued<'l, '_>) -> Poll<Result<Grant<'l>, AcquireError>> {
+    call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }

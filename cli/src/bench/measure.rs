@@ -2,10 +2,11 @@
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
-use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Error, Limiter, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_segment::sys::baselines::clock;
 use std::path::Path;
+use std::time::Duration;
 
 /// Nanoseconds per operation over `count` of them, the first few untimed so that caches are warm again after the
 /// other subjects of the round.
@@ -48,9 +49,9 @@ impl Budget {
         match self {
             Budget::Plenty => RuleDraft {
                 burst: Some(1 << 32),
-                ..RuleDraft::new(Algorithm::TokenBucket, 35, Nanos::from_secs(1))
+                ..RuleDraft::new(Algorithm::TokenBucket, 35, Duration::from_secs(1))
             },
-            Budget::Scarce => RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600)),
+            Budget::Scarce => RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600)),
         }
     }
 

@@ -7,11 +7,12 @@ use super::{BenchDirectory, Effort, no_workers};
 use crate::ui::failure::{Failure, REFUSED};
 use crate::ui::limiter::refusal;
 use crate::ui::output;
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::sys::baselines::clock;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 const NAME: &str = "waited-for";
 const RATE: u64 = 1000;
@@ -21,7 +22,7 @@ const WARM_UP: u64 = 300_000_000;
 
 pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
     let rule =
-        RuleDraft { burst: Some(RATE / 10), ..RuleDraft::new(Algorithm::Gcra, RATE, Nanos::from_secs(1)) };
+        RuleDraft { burst: Some(RATE / 10), ..RuleDraft::new(Algorithm::Gcra, RATE, Duration::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     let _limiter = open(bench.directory(), NAME, policy.map_err(shmlimit::Error::from)?)?;
     let caller = |_| {

@@ -106,7 +106,7 @@ fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> Str
 }
 
 fn force(text: &str) -> Result<shmlimit::BreakerCommand, String> {
-    shmlimit::BreakerCommand::parse(text).ok_or_else(|| {
+    text.parse().map_err(|_| {
         must_be_one_of(text, &shmlimit::BreakerCommand::ALL.map(shmlimit::BreakerCommand::as_str))
     })
 }

@@ -74,7 +74,7 @@ impl Command for Pause {
         let limiter = open::as_user(tool.place, &self.name)?;
         let mut request = PauseRequest::new();
         if let Some(length) = self.length {
-            request = request.lasting(length);
+            request = request.duration(length);
         }
         if let Some(reason) = &self.reason {
             request = request.reason(reason);

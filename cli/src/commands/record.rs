@@ -9,7 +9,7 @@ use crate::{open, record_channel};
 use clap::ValueEnum;
 use shmlimit::config;
 use shmlimit::headers::{self, response};
-use shmlimit::{Advice, Limiter, Nanos, NetError, Outcome, OutcomeClass, OutcomeCode, Priority, Transition};
+use shmlimit::{Advice, Limiter, NetError, Outcome, OutcomeClass, OutcomeCode, Priority, Transition};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ impl Command for Record {
         let limiter = open::as_operator(tool.place, &name)?;
         let recorded = limiter.record(&outcome)?;
         record_channel::send(&limiter, code, &recorded);
-        if self.retry_after.is_some() && !self.quiet && !recorded.class.is_backoff_target() {
+        if self.retry_after.is_some() && !self.quiet && !recorded.outcome_class.is_backoff_target() {
             output::remark("note: --retry-after counts with a 429 or 5xx only, and was not used");
         }
         if let Some(cache) = self.cache {
@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn to_text(recorded: &Advice, state: &str) -> String {
-    let what = match recorded.class {
+    let what = match recorded.outcome_class {
         OutcomeClass::Ignored => "other 4xx, which changes nothing,",
         class => class.as_str(),
     };
@@ -188,17 +188,17 @@ fn to_text(recorded: &Advice, state: &str) -> String {
     words
 }
 
-/// `--json`. The keys are those of `simulate`.
+/// `--json`. The keys are the fields of `Advice`.
 fn line(name: &str, recorded: &Advice, state: &str) -> Json {
     object! {
         "name": name,
-        "class": recorded.class.as_str(),
+        "outcome_class": recorded.outcome_class.as_str(),
         "samples": recorded.samples,
-        "err_rate": recorded.error_ratio,
+        "error_ratio": recorded.error_ratio,
         "consec429": recorded.consec429,
-        "sleep_source": recorded.wait_source.map(|source| source.as_str()),
-        "sleep_max_ns": recorded.wait_at_most,
-        "sleep_ns": recorded.wait,
+        "wait_source": recorded.wait_source.map(|source| source.as_str()),
+        "wait_at_most_ns": recorded.wait_at_most,
+        "wait_ns": recorded.wait,
         "retry": recorded.retry,
         "state": state,
         "transitions": json::list(recorded.transitions.iter().map(|transition| transition.cause.as_str())),
@@ -212,7 +212,7 @@ fn retry_after(text: &str) -> Result<String, String> {
     // Two-digit years are read relative to now; to find out whether the text is a date, any time will do.
     let is_date = || headers::retry_after(text, 0).is_some() && !text.starts_with('-');
     match config::duration(text) {
-        Ok(Nanos(nanos)) => Ok(format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)),
+        Ok(duration) => Ok(format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos())),
         Err(_) if is_date() => Ok(text.to_owned()),
         Err(_) => Err("must be seconds, a time such as 30s or 1m30s, or a date such as 'Wed, 21 Oct 2026 07:28:00 GMT'; a \
                        header as the server sent it can be given with --header 'Retry-After: …'"
@@ -228,7 +228,7 @@ fn status(text: &str) -> Result<u16, String> {
 }
 
 fn net_error(text: &str) -> Result<NetError, String> {
-    NetError::parse(text).ok_or_else(|| "must be connect_timeout, read_timeout, dns or connection".to_owned())
+    text.parse().map_err(|_| "must be connect_timeout, read_timeout, dns or connection".to_owned())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

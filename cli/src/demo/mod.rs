@@ -16,7 +16,7 @@ use platform::Event;
 use results::{Progress, Results};
 use scenario::Scenario;
 use server::{Limit, RETRY_AFTER, Server};
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -165,7 +165,7 @@ fn probe_is_over(server: &Server, began: Instant) -> bool {
 fn limiter(scenario: &Scenario, limit: Limit) -> Result<Limiter, Failure> {
     let rule = RuleDraft {
         burst: Some(u64::from(limit.burst_of_limiter())),
-        ..RuleDraft::new(Algorithm::Gcra, u64::from(limit.rate), Nanos::from_secs(1))
+        ..RuleDraft::new(Algorithm::Gcra, u64::from(limit.rate), Duration::from_secs(1))
     };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     let policy = policy.map_err(shmlimit::Error::from)?;

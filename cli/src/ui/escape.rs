@@ -4,18 +4,8 @@
 //! values go through [`printable`] where they are put into a sentence or a table. Everything that is written goes through
 //! [`lines`], [`painted`] or [`json`] in `output`, so that no value can be forgotten.
 
+pub use shmlimit_kernel::characters::is_unsafe;
 use std::borrow::Cow;
-
-/// Whether a character acts on a terminal (C0, DEL, C1), separates lines, or turns the direction of the text after it.
-pub fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{061c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}')
-}
 
 fn push_escaped(out: &mut String, c: char) {
     match c {

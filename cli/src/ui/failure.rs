@@ -64,8 +64,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<shmlimit::config::ConfigError> for Failure {
-    fn from(error: shmlimit::config::ConfigError) -> Failure {
+impl From<shmlimit::ConfigError> for Failure {
+    fn from(error: shmlimit::ConfigError) -> Failure {
         Failure::Library(error.into())
     }
 }

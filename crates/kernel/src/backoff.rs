@@ -2,7 +2,7 @@
 
 use super::growth::grown;
 use super::outcome::Report;
-use super::policy::{Backoff, Jitter};
+use super::policy::{Jitter, StoredBackoff};
 use super::request::Priority;
 use super::state::Health;
 use super::time::Nanos;
@@ -16,8 +16,11 @@ crate::named_enum! {
         /// It was computed.
         Backoff => "backoff",
     }
+    /// All of them.
+    pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 /// What to do after a call.
@@ -46,13 +49,13 @@ impl BackoffAdvice {
 }
 
 /// What a Retry-After comes to (R70, R71).
-pub(super) fn retry_after(backoff: &Backoff, said: Nanos) -> Nanos {
+pub(super) fn retry_after(backoff: &StoredBackoff, said: Nanos) -> Nanos {
     said.max(backoff.min_sleep).min(backoff.retry_after_max.max(backoff.min_sleep))
 }
 
 /// What to do after the reported call; `health` counts it already. `wait` is what its Retry-After comes to.
 pub(super) fn advise(
-    backoff: &Backoff,
+    backoff: &StoredBackoff,
     health: &Health,
     report: &Report<'_>,
     wait: Option<Nanos>,

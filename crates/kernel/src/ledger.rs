@@ -62,11 +62,11 @@ pub fn codes<V: View>(v: &V) -> impl Iterator<Item = (u16, u64)> + use<V> {
 mod tests {
     use super::*;
     use crate::memory::LocalMemory;
-    use crate::time::Nanos;
+    use std::time::Duration;
 
     fn fresh() -> LocalMemory {
         use crate::{Algorithm, Policy, PolicyDraft, RuleDraft};
-        let rule = RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(1));
+        let rule = RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(1));
         LocalMemory::new(&Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap())
     }
 

@@ -26,6 +26,7 @@
 mod admission;
 pub mod backoff;
 pub mod breaker;
+pub mod characters;
 pub mod decide;
 mod gate;
 mod growth;
@@ -49,6 +50,7 @@ mod tests;
 pub mod time;
 
 pub use memory::LocalMemory;
+pub use named_enum::UnknownName;
 pub use policy::{
     Algorithm, BurstMode, Fairness, Name, Policy, PolicyDraft, PolicyError, Queueing, Rule, RuleDraft,
 };

@@ -1,13 +1,54 @@
 //! Enums whose variants have names outside of Rust: one table for the variants, their codes and their names.
 
-/// Declares an enum with a name for each variant, and the members that are asked for after it:
+use std::fmt;
+
+/// A text that is not the name of any variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    what: &'static str,
+    text: String,
+    allowed: &'static [&'static str],
+}
+
+impl UnknownName {
+    /// `text` is none of the `allowed` names of a `what`.
+    pub fn new(what: &'static str, text: &str, allowed: &'static [&'static str]) -> UnknownName {
+        UnknownName { what, text: text.to_owned(), allowed }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The names that there are.
+    pub fn allowed(&self) -> &'static [&'static str] {
+        self.allowed
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { what, text, allowed } = self;
+        write!(f, "unknown {what} {text:?}: must be ")?;
+        match allowed.split_last() {
+            Some((last, others)) if !others.is_empty() => write!(f, "{} or {last}", others.join(", ")),
+            _ => f.write_str(&allowed.join("")),
+        }
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// Declares an enum with a name for each variant, which `Display` writes, and the members that are asked for after it:
 ///
 /// | member | gives |
 /// | --- | --- |
 /// | `const ALL;` | all variants, in order |
 /// | `const NAMES;` | their names, in the same order |
 /// | `const fn as_str;` | the name of a variant |
-/// | `fn parse;` | the variant of a name, or `None`; any function name will do |
+/// | `impl FromStr;` | reads the name of a variant; the error ([`UnknownName`]) lists the names |
+/// | `fn named;` | the variant of a name, or `None`; any function name will do |
 /// | `const fn from_code(TYPE);` | the variant of a code, or `None` |
 /// | `const fn from_code(TYPE) or VARIANT;` | the variant of a code; every other code is `VARIANT` |
 ///
@@ -26,14 +67,15 @@
 ///     pub const ALL;
 ///     /// The name on paper.
 ///     pub const fn as_str;
-///     /// The signal of that name.
-///     pub fn parse;
+///     impl FromStr;
 ///     /// The signal stored as `code`.
 ///     pub const fn from_code(u8);
 /// }
 ///
 /// assert_eq!(Signal::ALL.map(Signal::as_str), ["red", "green"]);
-/// assert_eq!(Signal::parse("green"), Some(Signal::Green));
+/// assert_eq!((Signal::Green.to_string(), "green".parse()), ("green".to_owned(), Ok(Signal::Green)));
+/// let error = "blue".parse::<Signal>().unwrap_err();
+/// assert_eq!(error.to_string(), "unknown Signal \"blue\": must be red or green");
 /// assert_eq!(Signal::from_code(3), None);
 /// ```
 #[macro_export]
@@ -49,10 +91,31 @@ macro_rules! named_enum {
         $vis enum $name {
             $($(#[$about])* $variant $(= $code)?),+
         }
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.pad(match self {
+                    $($name::$variant => $text),+
+                })
+            }
+        }
         $crate::named_enum!(@members $name [$($variant ($($code)?) $text),+] $($members)*);
     };
 
     (@members $name:ident $table:tt) => {};
+
+    (@members $name:ident [$($variant:ident ($($code:literal)?) $text:literal),+] impl FromStr; $($rest:tt)*) => {
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::UnknownName;
+
+            fn from_str(text: &str) -> Result<$name, $crate::UnknownName> {
+                match text {
+                    $($text => Ok($name::$variant),)+
+                    _ => Err($crate::UnknownName::new(stringify!($name), text, &[$($text),+])),
+                }
+            }
+        }
+        $crate::named_enum!(@members $name [$($variant ($($code)?) $text),+] $($rest)*);
+    };
 
     (@members $name:ident [$($variant:ident ($($code:literal)?) $text:literal),+]
         $(#[$meta:meta])* $vis:vis const ALL; $($rest:tt)*

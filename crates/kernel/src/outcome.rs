@@ -3,7 +3,7 @@
 use super::MAX_UNITS;
 use super::health_state::{HealthStateMemory, HealthStateView};
 use super::pace::Observation;
-use super::policy::OutcomeWindow;
+use super::policy::StoredWindow;
 use super::request::Priority;
 use super::state::{Health, Memory, Tallies, View};
 use super::time::{Nanos, Time};
@@ -24,8 +24,11 @@ crate::named_enum! {
         /// Any other 4xx: the caller's own fault, which says nothing about the server (R44).
         Ignored = 4 => "ignored",
     }
+    /// All of them.
+    pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 impl OutcomeClass {
@@ -125,7 +128,7 @@ pub(super) fn tally<M: Memory>(m: &mut M, report: &Report<'_>) {
 const CLASS_BITS: u32 = 2;
 
 /// Drops what is too old or too many, so that `room` more fit.
-fn drop_old<V: View>(v: &V, window: &OutcomeWindow, health: &mut Health, room: u32, now: Time) {
+fn drop_old<V: View>(v: &V, window: &StoredWindow, health: &mut Health, room: u32, now: Time) {
     // Words in range, whatever they were.
     let most = window.max_count.clamp(1, super::policy::MAX_OUTCOMES);
     health.samples = health.samples.min(super::policy::MAX_OUTCOMES);

@@ -20,8 +20,7 @@ crate::named_enum! {
     pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
-    /// The priority of that name.
-    pub fn parse;
+    impl FromStr;
 }
 
 impl Priority {
@@ -61,8 +60,11 @@ crate::named_enum! {
         /// Other processes held the lock of the segment in turn until this call's time was over; nothing was decided.
         Busy => "busy",
     }
+    /// All of them.
+    pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 impl Reason {

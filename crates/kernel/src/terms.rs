@@ -46,10 +46,11 @@ impl Terms {
     }
 
     fn of(rule: &Rule, reserve: u64, log_at: usize) -> Terms {
-        let shared = gcd(rule.period.0, rule.limit);
-        let (parts, den) = (u128::from(rule.period.0 / shared), rule.limit / shared);
+        let period = Nanos::of(rule.period).0;
+        let shared = gcd(period, rule.limit);
+        let (parts, den) = (u128::from(period / shared), rule.limit / shared);
         if rule.algorithm.has_burst() && rule.burst_mode == BurstMode::GcraTau {
-            let tau = rule.tau.map(|tau| Span::whole(tau.0));
+            let tau = rule.tau.map(|tau| Span::whole(Nanos::of(tau).0));
             return Terms::bucket(rule.algorithm, rule.unit, (parts, den), (rule.burst, tau), reserve, 0);
         }
         let passes = rule.burst_mode == BurstMode::FixedWindow;
@@ -65,7 +66,7 @@ impl Terms {
             step_whole: step.whole,
             step_frac: step.frac,
             den,
-            capacity: [most, rule.period.0],
+            capacity: [most, period],
             room: [most.saturating_sub(reserve), rule.log_room],
         }
     }

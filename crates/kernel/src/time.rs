@@ -1,6 +1,7 @@
 //! Points in time and durations, as different types, so that one is never taken for the other.
 
 use bytemuck::{Pod, Zeroable};
+use core::time::Duration;
 
 /// A point on the limiter's clock, in nanoseconds since that clock's zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
@@ -47,6 +48,16 @@ impl Nanos {
     /// Whole milliseconds.
     pub const fn from_millis(millis: u64) -> Nanos {
         Nanos(millis.saturating_mul(1_000_000))
+    }
+
+    /// A duration in nanoseconds; the longest that there is for one that is too long.
+    pub fn of(duration: Duration) -> Nanos {
+        Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The same for callers outside the kernel.
+    pub const fn duration(self) -> Duration {
+        Duration::from_nanos(self.0)
     }
 
     /// The sum, or the longest duration if that is too long.

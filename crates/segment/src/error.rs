@@ -138,7 +138,7 @@ pub enum Error {
         directory: PathBuf,
         /// One line for each difference: the key, the limiter's value, the value asked for.
         differences: String,
-        /// Whether the limiter could take these settings without being created afresh (`Builder::update`).
+        /// Whether the limiter could take these settings without being created afresh (`OnMismatch::Update`).
         updatable: bool,
     },
     /// A change that does not fit the segment as it was created.
@@ -157,7 +157,7 @@ pub enum Error {
     /// A configuration that makes no sense.
     #[error(transparent)]
     Policy(Box<PolicyError>),
-    /// A configuration file that cannot be used. The cause is a `config::ConfigError` of the library.
+    /// A configuration file that cannot be used. The cause is a `ConfigError` of the library.
     #[error(transparent)]
     Config(BoxedError),
     /// An environment variable that has no valid meaning or does not fit. The cause is an `environment::EnvError`

@@ -2,6 +2,7 @@
 
 use super::wrapped;
 use shmlimit::schema::{Field, Kind, STRUCTS, Struct};
+use std::collections::BTreeSet;
 
 pub const FILE: &str = "ffi/python/python/shmlimit/_snapshot.py";
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from ._names import IMPORTS
 from ._snapshot_methods import SnapshotMethods
 
 
@@ -26,7 +28,10 @@ def _seconds(nanoseconds: Optional[int]) -> Optional[float]:
 
 /// `_snapshot.py`. A class comes after those that it holds.
 pub fn classes() -> String {
-    let mut out = HEAD.to_owned();
+    let types: BTreeSet<_> =
+        STRUCTS.iter().flat_map(|of| of.fields).filter_map(|field| field.one_of).collect();
+    let types: Vec<_> = types.into_iter().collect();
+    let mut out = HEAD.replace("IMPORTS", &types.join(", "));
     for of in STRUCTS.iter().rev() {
         out += &class(of);
     }
@@ -81,7 +86,7 @@ pub fn type_of(field: &Field) -> String {
         Kind::Histogram => "Tuple[int, ...]".to_owned(),
         Kind::Part(part) => class_name(part).to_owned(),
         Kind::List(element) => format!("Tuple[{}, ...]", class_name(element)),
-        _ => "str".to_owned(),
+        _ => field.one_of.unwrap_or("str").to_owned(),
     };
     if field.optional { format!("Optional[{plain}]") } else { plain }
 }

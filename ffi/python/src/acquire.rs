@@ -5,12 +5,13 @@ use crate::arguments::ParsedRequest;
 use crate::errors;
 use crate::grant::Grant;
 use crate::limiter::Limiter;
+use crate::listeners::{self, WaitNotice};
 use crate::method::{self, Arguments, Method, detach_if_busy};
 use crate::outcome::Ended;
-use crate::pending::PendingAcquire;
+use crate::pending::EnqueuedCall;
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
-use shmlimit::{OwnedGrant, Request};
+use shmlimit::OwnedGrant;
 use std::ffi::CStr;
 
 struct Acquire;
@@ -33,7 +34,7 @@ impl Method for Acquire {
         let request = asked.request();
         let grant = match this.get().at_once(this.py(), &request)? {
             Some(grant) => grant,
-            None => wait(this, &request)?,
+            None => wait(this, &asked)?,
         };
         Ok(Grant::new(this, grant)?.into_any())
     }
@@ -41,8 +42,9 @@ impl Method for Acquire {
 
 /// Waits in the queue without Python's lock.
 #[cold]
-fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant> {
+fn wait(this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<OwnedGrant> {
     let py = this.py();
+    let request = &asked.request();
     let handle = this.get().handle(py)?;
     // Signals are for the main thread. Another one, which may be left behind when the program ends, asks for nothing.
     let checks_signals = match is_main_thread(py) {
@@ -55,23 +57,37 @@ fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant
         known => known?,
     };
     let mut raised = None;
+    let mut notice = WaitNotice::new(this.get());
+    let mut is_first = listeners::has_callbacks(this)?;
+    // Python's lock is not held while the call waits, so what belongs to it crosses as a reference that counts nothing.
+    let limiter = this.as_unbound();
     let stop = || {
+        let tells = std::mem::take(&mut is_first);
+        if !tells && !checks_signals {
+            return false;
+        }
         // SAFETY: the main thread, which let go of Python's lock below, may take it back as long as there is an interpreter,
-        // also in one that is ending.
-        raised = checks_signals
-            .then(|| unsafe { Python::attach_unchecked(|py| py.check_signals().err()) })
-            .flatten();
+        // also in one that is ending. Another thread takes it back once, right at the beginning of its wait.
+        raised = unsafe {
+            Python::attach_unchecked(|py| {
+                let told = if tells { notice.waits(limiter.bind(py), asked) } else { Ok(()) };
+                told.and_then(|()| if checks_signals { py.check_signals() } else { Ok(()) }).err()
+            })
+        };
         raised.is_some()
     };
     let waited = py.detach(|| {
         handle.acquire_cancellable(request, stop).map(|grant| grant.map(shmlimit::Grant::into_owned))
     });
+    if raised.is_none() {
+        raised = notice.ends(this, asked).err();
+    }
     match (waited, raised) {
         (_, Some(raised)) => Err(raised),
         (Ok(Some(grant)), None) => Ok(grant),
         // Nobody called it off, so that this cannot be.
         (Ok(None), None) => Err(errors::closed(py, this.get().name())),
-        (Err(error), None) => Err(errors::not_acquired(py, &handle, &error)),
+        (Err(error), None) => Err(listeners::refused(this, &handle, &error)),
     }
 }
 
@@ -102,7 +118,7 @@ impl Method for TryAcquire {
         });
         match tried {
             Ok(grant) => Ok(Grant::new(this, grant)?.into_any()),
-            Err(error) => Err(errors::not_acquired(py, &handle, &error)),
+            Err(error) => Err(listeners::refused(this, &handle, &error)),
         }
     }
 }
@@ -114,7 +130,7 @@ impl Method for Begin {
     const NAME: &'static CStr = c"_begin";
     const DOC: &'static CStr =
         c"_begin($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
-        A Grant if it can be had at once, else a PendingAcquire that is to be stepped on.";
+        A Grant if it can be had at once, else an EnqueuedCall whose step() is to be called.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -126,8 +142,8 @@ impl Method for Begin {
         }
         let handle = this.get().handle(py)?;
         match handle.enqueue(&request) {
-            Ok(waiting) => Ok(Bound::new(py, PendingAcquire::new(this, waiting))?.into_any()),
-            Err(error) => Err(errors::not_acquired(py, &handle, &error)),
+            Ok(waiting) => Ok(Bound::new(py, EnqueuedCall::new(this, waiting, asked))?.into_any()),
+            Err(error) => Err(listeners::refused(this, &handle, &error)),
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn changes(transitions: &[Transition], limiter: Option<&Limiter>) -> Vec<Cha
 
 /// Transitions as Python's dataclass: they happened just now.
 pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let class = TRANSITION.import(py, "shmlimit._snapshot", "Transition")?;
+    let class = TRANSITION.import(py, "shmlimit", "Transition")?;
     changes.iter().map(|(from, to, reason)| class.call1((0.0, *from, *to, *reason))).collect()
 }
 
@@ -44,8 +44,8 @@ pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Boun
 impl Advice {
     /// How the call ended, as far as it matters: "ok", "429", "5xx", "net" or "ignored".
     #[getter]
-    fn outcome(&self) -> &'static str {
-        self.inner.class.as_str()
+    fn outcome_class(&self) -> &'static str {
+        self.inner.outcome_class.as_str()
     }
 
     /// Outcomes that count, this one included.
@@ -100,9 +100,9 @@ impl Advice {
         let shmlimit::Advice { samples, error_ratio, consec429, retry, .. } = self.inner;
         let source = self.wait_source().map_or_else(|| "None".to_owned(), |source| format!("'{source}'"));
         format!(
-            "Advice(outcome='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
+            "Advice(outcome_class='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
              wait_at_most={}, wait_source={source}, retry={}, transitions={})",
-            self.outcome(),
+            self.outcome_class(),
             self.wait(),
             self.wait_at_most(),
             if retry { "True" } else { "False" },

@@ -1,11 +1,13 @@
 //! What callers ask for, as they say it in Python. Whatever makes no sense is refused with the argument's name.
 
+use crate::limiter::Limiter;
 use crate::method::Arguments;
 use crate::names::{Key, Names};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
-use shmlimit::{Priority, Request};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString, PyType};
+use shmlimit::{OnMismatch, Priority, Request, UnknownName};
 use std::time::{Duration, SystemTime};
 
 /// A call that wants to be made, with what it borrows in Rust.
@@ -59,6 +61,22 @@ impl ParsedRequest {
             request = request.deadline(deadline);
         }
         request
+    }
+}
+
+impl ParsedRequest {
+    /// It as Python's `WaitNotice`.
+    pub fn wait_notice<'py>(&self, limiter: &Bound<'py, Limiter>) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let py = limiter.py();
+        let cost = PyDict::new(py);
+        cost.set_item("requests", self.requests.unwrap_or(1))?;
+        for (unit, amount) in &self.units {
+            cost.set_item(unit, amount)?;
+        }
+        let timeout = self.timeout.map(|timeout| timeout.as_secs_f64());
+        let notice = (limiter.get().name(), self.priority.as_str(), cost, timeout);
+        CLASS.import(py, "shmlimit", "WaitNotice")?.call1(notice)
     }
 }
 
@@ -116,10 +134,22 @@ pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
         Some(priority) => Ok(priority),
         None => {
             let text = word("priority", value)?;
-            Priority::parse(&text)
-                .ok_or_else(|| unknown("priority", &text, &Priority::ALL.map(Priority::as_str)))
+            text.parse().map_err(|error: UnknownName| unknown("priority", &text, error.allowed()))
         }
     }
+}
+
+/// What `on_mismatch` may be.
+pub const MISMATCHES: [(&str, OnMismatch); 3] =
+    [("error", OnMismatch::Error), ("adopt", OnMismatch::Adopt), ("update", OnMismatch::Update)];
+
+/// What happens if the limiter exists with other settings.
+pub fn mismatch(value: &Bound<'_, PyAny>) -> PyResult<OnMismatch> {
+    let text = word("on_mismatch", value)?;
+    let found = MISMATCHES.iter().find(|(name, _)| *name == text);
+    found
+        .map(|(_, action)| *action)
+        .ok_or_else(|| unknown("on_mismatch", &text, &MISMATCHES.map(|(name, _)| name)))
 }
 
 /// The text of an argument that is one.

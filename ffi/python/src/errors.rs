@@ -1,5 +1,6 @@
 //! Failures and refusals as Python's exceptions, which are defined in `python/shmlimit/_errors.py`.
 
+use crate::remedies;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -26,7 +27,7 @@ pub fn load(py: Python<'_>) -> PyResult<()> {
 /// The exception for an error of the library.
 #[cold]
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    new(py, error.code(), error.to_string(), error.errno())
+    new(py, error.code(), remedies::message(error), error.errno())
 }
 
 /// An exception with one of the stable codes.
@@ -54,6 +55,17 @@ pub fn new(py: Python<'_>, code: &'static str, message: String, errno: Option<i3
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
     }
+}
+
+/// A limiter that is not removed, because these programs use it.
+#[cold]
+pub fn in_use(py: Python<'_>, name: &str, users: &[(u32, String)]) -> PyErr {
+    let users: Vec<_> = users.iter().map(|(pid, program)| format!("{program} (process {pid})")).collect();
+    let message = format!(
+        "limiter {name:?} is in use by {}; close it there, or remove it all the same with remove(force=True)",
+        users.join(", ")
+    );
+    new(py, "in_use", message, None)
 }
 
 /// A handle that was closed.

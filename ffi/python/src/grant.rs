@@ -3,7 +3,7 @@
 use crate::advice::Advice;
 use crate::errors;
 use crate::limiter::Limiter;
-use crate::method::{self, Arguments, Method, detach_if_busy};
+use crate::method::{self, Arguments, Method, OfLimiter, detach_if_busy};
 use crate::outcome::Ended;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -55,6 +55,13 @@ impl Grant {
                 Err(errors::raised(py, &error))
             }
         }
+    }
+}
+
+impl OfLimiter for Grant {
+    #[inline]
+    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Grant>) -> &'a Bound<'py, Limiter> {
+        this.get().limiter.bind(this.py())
     }
 }
 

@@ -7,12 +7,15 @@ mod acquire;
 mod advice;
 mod arguments;
 mod errors;
+mod events;
 mod grant;
 mod limiter;
+mod listeners;
 mod method;
 mod names;
 mod outcome;
 mod pending;
+mod remedies;
 mod snapshot;
 mod test_clock;
 
@@ -41,7 +44,7 @@ fn refuse_subinterpreters(py: Python<'_>) -> PyResult<()> {
 #[pymodule]
 mod _shmlimit {
     use pyo3::prelude::*;
-    use pyo3::types::PyTuple;
+    use pyo3::types::{PyDict, PyTuple};
     use std::path::PathBuf;
 
     #[pymodule_export]
@@ -51,7 +54,7 @@ mod _shmlimit {
     #[pymodule_export]
     use super::limiter::Limiter;
     #[pymodule_export]
-    use super::pending::PendingAcquire;
+    use super::pending::EnqueuedCall;
     #[pymodule_export]
     use super::test_clock::TestClock;
 
@@ -69,11 +72,18 @@ mod _shmlimit {
         }
     }
 
+    /// The names that the library knows, by the type in `_names.py` that lists them.
+    #[pyfunction]
+    fn known_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        super::names::known(py)
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
         super::refuse_subinterpreters(py)?;
         super::errors::load(py)?;
+        super::events::keep();
         super::acquire::add_methods(py)?;
         super::grant::add_methods(py)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,17 +1,20 @@
 //! The handle.
 
 use crate::advice;
-use crate::arguments::{passing, pause_length, setting, unknown, word, wrong_type};
+use crate::arguments::{mismatch, passing, pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
+use crate::events;
+use crate::method::OfLimiter;
 use crate::snapshot;
 use crate::test_clock::TestClock;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyDict, PyMapping, PyString};
 use shmlimit::config::{self, ConfigSource};
-use shmlimit::{BreakerCommand, OwnedGrant, PauseRequest, Request};
+use shmlimit::{Builder, OnMismatch, OwnedGrant, PauseRequest, Removal, Request, UnknownName};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The Rust half of shmlimit.Limiter.
 #[pyclass(frozen, subclass, weakref, module = "shmlimit._shmlimit")]
@@ -54,14 +57,45 @@ impl Limiter {
         tried.ok_or_else(|| errors::closed(py, &self.name))
     }
 
+    /// How to open the limiter again.
+    fn builder(&self) -> Builder {
+        let mut builder = shmlimit::Limiter::builder(&self.name).directory(&self.directory);
+        if let Some(group) = &self.group {
+            builder = builder.group(group);
+        }
+        if self.ignore_environment {
+            builder = builder.ignore_environment();
+        }
+        if self.allow_network_fs {
+            builder = builder.allow_network_fs();
+        }
+        match &self.clock {
+            Some(clock) => builder.test_clock(clock),
+            None => builder,
+        }
+    }
+
+    /// What the test clock has counted, if there is one.
+    pub fn clock_elapsed(&self) -> Option<Duration> {
+        self.clock.as_ref().map(shmlimit::TestClock::elapsed)
+    }
+
     /// Does something with the library's handle that may take a while.
     fn using<R: Send>(
-        &self,
-        py: Python<'_>,
+        this: &Bound<'_, Limiter>,
         work: impl FnOnce(&shmlimit::Limiter) -> Result<R, shmlimit::Error> + Send,
     ) -> PyResult<R> {
-        let handle = self.handle(py)?;
-        py.detach(|| work(&handle)).map_err(|error| errors::raised(py, &error))
+        let py = this.py();
+        let handle = this.get().handle(py)?;
+        let done = py.detach(|| work(&handle)).map_err(|error| errors::raised(py, &error));
+        events::deliver(this).and(done)
+    }
+}
+
+impl OfLimiter for Limiter {
+    #[inline]
+    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Limiter>) -> &'a Bound<'py, Limiter> {
+        this
     }
 }
 
@@ -70,8 +104,8 @@ impl Limiter {
     #[new]
     #[pyo3(signature = (
         name, *, directory = None, preset = None, config = None, settings = None, group = None, rate = None,
-        burst = None, concurrency = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
-        clock = None,
+        burst = None, algorithm = None, concurrency = None, on_mismatch = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
+        test_clock = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
@@ -84,12 +118,14 @@ impl Limiter {
         group: Option<&Bound<'_, PyAny>>,
         rate: Option<&Bound<'_, PyAny>>,
         burst: Option<&Bound<'_, PyAny>>,
+        algorithm: Option<&Bound<'_, PyAny>>,
         concurrency: Option<&Bound<'_, PyAny>>,
+        on_mismatch: Option<&Bound<'_, PyAny>>,
         create: bool,
         replace: bool,
         ignore_environment: bool,
         allow_network_fs: bool,
-        clock: Option<&Bound<'_, PyAny>>,
+        test_clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Limiter> {
         let name = word("name", name)?;
         if replace && !create {
@@ -102,7 +138,10 @@ impl Limiter {
         if let Some(text) = config {
             source = source.text(word("config", text)?);
         }
-        for (key, value) in [("rate", rate), ("burst", burst), ("concurrency", concurrency)] {
+        if let Some(rate) = rate {
+            source = source.setting("rate", rates(rate)?);
+        }
+        for (key, value) in [("burst", burst), ("algorithm", algorithm), ("concurrency", concurrency)] {
             if let Some(value) = value {
                 source = source.setting(key, setting(key, value)?);
             }
@@ -111,7 +150,8 @@ impl Limiter {
             source = source.setting(key, value);
         }
         let group = group.map(|group| word("group", group)).transpose()?;
-        let mut builder = shmlimit::Limiter::builder(&name).config(source);
+        let on_mismatch = on_mismatch.map_or(Ok(OnMismatch::Error), mismatch)?;
+        let mut builder = shmlimit::Limiter::builder(&name).config(source).on_mismatch(on_mismatch);
         if let Some(directory) = directory {
             builder = builder.directory(directory);
         }
@@ -124,7 +164,7 @@ impl Limiter {
         if allow_network_fs {
             builder = builder.allow_network_fs();
         }
-        let clock = clock.map(test_clock).transpose()?;
+        let clock = test_clock.map(clock_of).transpose()?;
         if let Some(clock) = &clock {
             builder = builder.test_clock(clock);
         }
@@ -165,15 +205,17 @@ impl Limiter {
 
     /// The effective policy, as the text of a configuration file.
     #[getter]
-    fn config(&self, py: Python<'_>) -> PyResult<String> {
-        self.using(py, |handle| Ok(config::to_toml(&handle.policy()?)))
+    fn config(this: &Bound<'_, Limiter>) -> PyResult<String> {
+        Limiter::using(this, |handle| Ok(config::to_toml(&handle.policy()?)))
     }
 
     /// What variables of the environment changed in the limiter when this handle opened it, for every program that uses it:
     /// a sentence each. They are also logged as warnings by the logger "shmlimit".
     #[getter]
-    fn environment_changes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.using(py, |handle| Ok(handle.environment_changes().iter().map(ToString::to_string).collect()))
+    fn environment_changes(this: &Bound<'_, Limiter>) -> PyResult<Vec<String>> {
+        Limiter::using(this, |handle| {
+            Ok(handle.environment_changes().iter().map(ToString::to_string).collect())
+        })
     }
 
     /// Lets go of the limiter: every later call here raises Error of code "closed". Grants that are out stay valid.
@@ -185,12 +227,12 @@ impl Limiter {
     /// Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online",
     /// "closed", "open"), or opens the gate that a Retry-After closed and forgets the pace that headers taught
     /// ("clear_gate"), for all who share the limiter at once. Returns what that changed.
-    fn force<'py>(&self, py: Python<'py>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    fn force<'py>(this: &Bound<'py, Limiter>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
-        let force = BreakerCommand::parse(&text)
-            .ok_or_else(|| unknown("state", &text, &BreakerCommand::ALL.map(BreakerCommand::as_str)))?;
-        let changed = self.using(py, |handle| Ok(advice::changes(&handle.force(force)?, Some(handle))))?;
-        advice::as_objects(py, &changed)
+        let force = text.parse().map_err(|error: UnknownName| unknown("state", &text, error.allowed()))?;
+        let changed =
+            Limiter::using(this, |handle| Ok(advice::changes(&handle.force(force)?, Some(handle))))?;
+        advice::as_objects(this.py(), &changed)
     }
 
     /// Stops all calls for a while, in all processes that share the limiter: calls that wait keep waiting, and new ones join
@@ -202,41 +244,77 @@ impl Limiter {
     /// that wait: force("offline").
     #[pyo3(signature = (duration = None, reason = None))]
     fn pause(
-        &self,
-        py: Python<'_>,
+        this: &Bound<'_, Limiter>,
         duration: Option<&Bound<'_, PyAny>>,
         reason: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut request = PauseRequest::new();
         if let Some(length) = duration.map(pause_length).transpose()?.flatten() {
-            request = request.lasting(length);
+            request = request.duration(length);
         }
         if let Some(reason) = reason {
             request = request.reason(word("reason", reason)?);
         }
-        self.using(py, |handle| handle.pause(&request).map(drop))
+        Limiter::using(this, |handle| handle.pause(&request).map(drop))
     }
 
     /// Ends a pause: waiting calls go on in their turn. Returns whether the limiter was paused.
-    fn resume(&self, py: Python<'_>) -> PyResult<bool> {
-        self.using(py, |handle| Ok(handle.resume()?.is_some()))
+    fn resume(this: &Bound<'_, Limiter>) -> PyResult<bool> {
+        Limiter::using(this, |handle| Ok(handle.resume()?.is_some()))
     }
 
     /// Changes one setting while the limiter is in use, for all who share it at once: set("concurrency", 8). The keys are
     /// those of a configuration file (docs/configuration.md).
-    fn set(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set(this: &Bound<'_, Limiter>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, value) = (word("key", key)?, setting("value", value)?);
-        self.using(py, |handle| handle.set(&key, &value).map(drop))
+        Limiter::using(this, |handle| handle.set(&key, &value).map(drop))
     }
 
     /// Counts an answer that was found in a cache (hit), or was not: for people and dashboards, nothing is decided by it.
-    fn count_cache(&self, py: Python<'_>, hit: bool) -> PyResult<()> {
-        self.using(py, |handle| handle.count_cache(hit))
+    fn count_cache(this: &Bound<'_, Limiter>, hit: bool) -> PyResult<()> {
+        Limiter::using(this, |handle| handle.count_cache(hit))
+    }
+
+    /// Removes the limiter, its file and all that it counted. Returns whether there was one. This handle is closed then.
+    ///
+    /// Raises Error of code "in_use", and removes nothing, if other programs or other handles have it open: their process
+    /// ids and names are in the message. With force=True it is removed also then. Its users get Error of code
+    /// "unknown_limiter" until a program makes it again.
+    #[pyo3(signature = (force = false))]
+    fn remove(this: &Bound<'_, Limiter>, force: bool) -> PyResult<bool> {
+        let py = this.py();
+        let limiter = this.get();
+        limiter.handle(py)?;
+        let handle = limiter.inner().take();
+        // The handle itself would count as a user.
+        let removed = py.detach(|| {
+            drop(handle);
+            limiter.builder().remove(force)
+        });
+        if !matches!(removed, Ok(Removal::Removed | Removal::Absent)) {
+            // If this fails, a program has removed it meanwhile, and the handle stays closed.
+            *limiter.inner() = py.detach(|| limiter.builder().open_existing()).ok();
+        }
+        match removed.map_err(|error| errors::raised(py, &error))? {
+            Removal::Absent => Ok(false),
+            Removal::InUse(users) => Err(errors::in_use(py, &limiter.name, &users)),
+            _ => Ok(true),
+        }
+    }
+
+    /// What there is to see as the text that Prometheus reads, with the names that `shmlimit metrics` uses.
+    fn metrics(this: &Bound<'_, Limiter>) -> PyResult<String> {
+        Limiter::using(this, |handle| Ok(shmlimit::metrics::prometheus([&handle.snapshot()?])))
+    }
+
+    /// Delivers what the library reported while this handle was opened.
+    fn _deliver(this: &Bound<'_, Limiter>) -> PyResult<()> {
+        events::deliver(this)
     }
 
     /// Everything there is to see, as nested dictionaries.
-    fn _snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        snapshot::as_dict(py, &self.using(py, |handle| handle.snapshot())?.document())
+    fn _snapshot<'py>(this: &Bound<'py, Limiter>) -> PyResult<Bound<'py, PyDict>> {
+        snapshot::as_dict(this.py(), &Limiter::using(this, |handle| handle.snapshot())?.document())
     }
 
     /// Lets time pass that a call would sleep. Returns whether that was done: on the machine's clock it must sleep.
@@ -267,11 +345,30 @@ impl Limiter {
     }
 }
 
-fn test_clock(clock: &Bound<'_, PyAny>) -> PyResult<shmlimit::TestClock> {
+fn clock_of(clock: &Bound<'_, PyAny>) -> PyResult<shmlimit::TestClock> {
     match clock.cast::<TestClock>() {
         Ok(clock) => Ok(clock.get().clock.clone()),
-        Err(_) => Err(wrong_type("clock", "a shmlimit.testing.TestClock", clock)),
+        Err(_) => Err(wrong_type("test_clock", "a shmlimit.testing.TestClock", clock)),
     }
+}
+
+/// One rate, or several, as the text of the setting `rate`.
+fn rates(rate: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = rate.cast::<PyString>() {
+        return Ok(text.to_cow()?.into_owned());
+    }
+    let wrong = || wrong_type("rate", "a str such as \"100/min\", or a list of them", rate);
+    if rate.cast::<PyMapping>().is_ok() {
+        return Err(wrong());
+    }
+    let mut texts = Vec::new();
+    for one in rate.try_iter().map_err(|_| wrong())? {
+        texts.push(word("a rate", &one?)?);
+    }
+    if texts.is_empty() {
+        return Err(PyValueError::new_err("rate must have at least one rate"));
+    }
+    Ok(texts.join(", "))
 }
 
 fn single_settings(settings: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {

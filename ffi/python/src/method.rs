@@ -5,6 +5,8 @@
 //! part of the stable ABI since 3.10. Python 3.9 will not change any more, and has it with the flag and the signature of
 //! 3.7.
 
+use crate::events;
+use crate::limiter::Limiter;
 use crate::names::{Key, Names};
 use pyo3::exceptions::{PySystemError, PyTypeError};
 use pyo3::ffi;
@@ -24,10 +26,16 @@ type Entry = unsafe extern "C" fn(
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
+/// A class whose objects belong to a limiter.
+pub trait OfLimiter: PyClass {
+    /// The limiter of an object.
+    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Self>) -> &'a Bound<'py, Limiter>;
+}
+
 /// One method of a class.
 pub trait Method {
     /// The class.
-    type Class: PyClass;
+    type Class: OfLimiter;
     /// The method's name.
     const NAME: &'static CStr;
     /// Its signature for `inspect`, then two dashes, then its docstring.
@@ -166,7 +174,13 @@ unsafe extern "C" fn enter<M: Method>(
             count => unsafe { slice::from_raw_parts(values, count) },
         };
         let arguments = Arguments { method: M::NAME, py, values, positional, names };
-        match M::call(&this, &arguments) {
+        let called = M::call(&this, &arguments);
+        if events::any()
+            && let Err(error) = events::deliver(M::Class::limiter_of(&this))
+        {
+            return raise(error);
+        }
+        match called {
             Ok(value) => value.into_ptr(),
             Err(error) => raise(error),
         }

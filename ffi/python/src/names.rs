@@ -1,9 +1,14 @@
 //! Words that come again and again, as Python keeps them: once each, so that comparing is comparing pointers.
 
+use crate::arguments::MISMATCHES;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
-use shmlimit::Priority;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use shmlimit::{
+    BreakerCommand, BreakerState, Fairness, NetError, OutcomeClass, Priority, Reason, TransitionCause,
+    WaitSource,
+};
+use shmlimit_kernel::policy::{Algorithm, BreakerKind};
 
 macro_rules! keys {
     ($($key:ident = $name:literal),+ $(,)?) => {
@@ -70,4 +75,29 @@ impl Names {
 #[inline]
 fn find<T: Copy>(known: &[(Py<PyString>, T)], name: &Bound<'_, PyAny>) -> Option<T> {
     known.iter().find(|(known, _)| known.as_ptr() == name.as_ptr()).map(|(_, value)| *value)
+}
+
+/// Every name of an enum of the library, by the name of its type in Python.
+pub fn known(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let mut states: Vec<_> =
+        BreakerKind::ALL.iter().flat_map(|kind| BreakerState::ALL.map(|state| state.as_str(*kind))).collect();
+    states.sort_unstable();
+    states.dedup();
+    let known = PyDict::new(py);
+    for (name, values) in [
+        ("Priority", &Priority::ALL.map(Priority::as_str)[..]),
+        ("Algorithm", &Algorithm::NAMES),
+        ("Reason", &Reason::ALL.map(Reason::as_str)),
+        ("BreakerState", &states),
+        ("BreakerCommand", &BreakerCommand::ALL.map(BreakerCommand::as_str)),
+        ("TransitionCause", &TransitionCause::ALL.map(TransitionCause::as_str)),
+        ("NetError", &NetError::ALL.map(NetError::as_str)),
+        ("OutcomeClass", &OutcomeClass::ALL.map(OutcomeClass::as_str)),
+        ("WaitSource", &WaitSource::ALL.map(WaitSource::as_str)),
+        ("Fairness", &Fairness::NAMES),
+        ("OnMismatch", &MISMATCHES.map(|(name, _)| name)),
+    ] {
+        known.set_item(name, PyTuple::new(py, values)?)?;
+    }
+    Ok(known)
 }

@@ -7,7 +7,7 @@ use crate::names::Key;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
-use shmlimit::{NetError, Outcome, OutcomeClass, Priority};
+use shmlimit::{NetError, Outcome, OutcomeClass, Priority, UnknownName};
 use std::time::Duration;
 
 /// An outcome, with what it borrows in Rust.
@@ -120,7 +120,7 @@ fn status_of(value: &Bound<'_, PyAny>) -> PyResult<u16> {
 
 fn error_of(value: &Bound<'_, PyAny>) -> PyResult<NetError> {
     let text = word("error", value)?;
-    NetError::parse(&text).ok_or_else(|| unknown("error", &text, &NetError::ALL.map(NetError::as_str)))
+    text.parse().map_err(|error: UnknownName| unknown("error", &text, error.allowed()))
 }
 
 fn attempt(value: &Bound<'_, PyAny>) -> PyResult<u32> {

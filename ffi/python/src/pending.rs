@@ -1,8 +1,10 @@
 //! A call that waits, moved on by an event loop.
 
-use crate::errors;
+use crate::arguments::ParsedRequest;
+use crate::events;
 use crate::grant::Grant;
 use crate::limiter::Limiter;
+use crate::listeners::{self, WaitNotice};
 use crate::method::detach_if_busy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -11,15 +13,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A call in the queue. Whoever has the clock steps it on; letting go of it leaves the queue.
 #[pyclass(frozen, module = "shmlimit._shmlimit")]
-pub struct PendingAcquire {
+pub struct EnqueuedCall {
     inner: Mutex<Option<shmlimit::PendingAcquire>>,
     limiter: Py<Limiter>,
+    asked: ParsedRequest,
+    notice: Mutex<WaitNotice>,
 }
 
-impl PendingAcquire {
+impl EnqueuedCall {
     /// A call that has not asked yet.
-    pub fn new(limiter: &Bound<'_, Limiter>, waiting: shmlimit::PendingAcquire) -> PendingAcquire {
-        PendingAcquire { inner: Mutex::new(Some(waiting)), limiter: limiter.clone().unbind() }
+    pub fn new(
+        limiter: &Bound<'_, Limiter>,
+        waiting: shmlimit::PendingAcquire,
+        asked: ParsedRequest,
+    ) -> EnqueuedCall {
+        let notice = Mutex::new(WaitNotice::new(limiter.get()));
+        EnqueuedCall { inner: Mutex::new(Some(waiting)), limiter: limiter.clone().unbind(), asked, notice }
+    }
+
+    /// Works with the notice for `on_wait`. The notice is not locked meanwhile, because the callback may do anything.
+    fn notice(&self, work: impl FnOnce(&mut WaitNotice) -> PyResult<()>) -> PyResult<()> {
+        let lock = || self.notice.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notice = *lock();
+        let told = work(&mut notice);
+        *lock() = notice;
+        told
     }
 
     fn inner(&self) -> MutexGuard<'_, Option<shmlimit::PendingAcquire>> {
@@ -28,25 +46,29 @@ impl PendingAcquire {
 }
 
 #[pymethods]
-impl PendingAcquire {
+impl EnqueuedCall {
     /// Looks whether it is this call's turn: the grant, or seconds to let pass before looking again.
     fn step<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let limiter = self.limiter.bind(py);
         let waiting = self.inner().take();
         let waiting = waiting.ok_or_else(|| PyRuntimeError::new_err("this call does not wait any more"))?;
         let handle = limiter.get().handle(py)?;
-        match detach_if_busy(py, handle.is_busy(), || waiting.step()) {
+        let stepped = detach_if_busy(py, handle.is_busy(), || waiting.step());
+        events::deliver(limiter)?;
+        self.notice(|notice| notice.ends(limiter, &self.asked))?;
+        match stepped {
             Ok(Step::Granted(grant)) => Ok(Grant::new(limiter, grant)?.into_any()),
             Ok(Step::Sleep(later, time)) => {
                 *self.inner() = Some(later);
+                self.notice(|notice| notice.waits(limiter, &self.asked))?;
                 Ok(time.as_secs_f64().into_pyobject(py)?.into_any())
             }
-            Err(error) => Err(errors::not_acquired(py, &handle, &error)),
+            Err(error) => Err(listeners::refused(limiter, &handle, &error)),
         }
     }
 
     /// Leaves the queue, if it is in it.
-    fn leave(&self, py: Python<'_>) {
+    fn cancel(&self, py: Python<'_>) {
         let waiting = self.inner().take();
         if waiting.is_some() {
             py.detach(|| drop(waiting));

@@ -226,17 +226,6 @@ def test_a_closed_limiter_says_so_to_those_who_wait(directory):
     asyncio.run(main())
 
 
-def test_one_object_may_be_entered_again(one):
-    async def main():
-        acquiring = one.acquire_async()
-        for _ in range(3):
-            async with acquiring:
-                assert one.snapshot().in_flight == 1
-        assert one.snapshot().in_flight == 0
-
-    asyncio.run(main())
-
-
 def test_both_loops_in_one_program(directory):
     limiter = Limiter("api", **PLENTY)
     trio.run(awaits_plainly, limiter)
@@ -248,29 +237,3 @@ def test_both_loops_in_one_program(directory):
 async def awaits_plainly(limiter):
     async with limiter.acquire_async():
         pass
-
-
-def test_one_object_cannot_be_entered_twice_at_a_time(directory):
-    limiter = Limiter("api", rate="1000/s", concurrency=2)
-
-    async def main():
-        acquiring = limiter.acquire_async()
-        async with acquiring:
-            with pytest.raises(RuntimeError, match="in use"):
-                async with acquiring:
-                    raise AssertionError("unreachable")
-            assert limiter.snapshot().in_flight == 1
-        with limiter.acquire(), limiter.acquire():
-            waits = asyncio.ensure_future(acquiring.__aenter__())
-            while not limiter.snapshot().queue:
-                await asyncio.sleep(0)
-            with pytest.raises(RuntimeError, match="in use"):
-                await acquiring.__aenter__()
-            waits.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waits
-        async with acquiring:
-            assert limiter.snapshot().in_flight == 1
-
-    asyncio.run(main())
-    assert limiter.snapshot().in_flight == 0

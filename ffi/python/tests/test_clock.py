@@ -24,7 +24,7 @@ def clock():
 @pytest.fixture
 def api(directory, clock):
     """Ten calls a minute, on the test's clock."""
-    return shmlimit.Limiter("api", directory=directory, rate="10/min", clock=clock)
+    return shmlimit.Limiter("api", directory=directory, rate="10/min", test_clock=clock)
 
 
 def use_up(limiter, calls=10):
@@ -68,7 +68,7 @@ def test_awaiting_moves_the_clock(api, clock):
 
 
 def test_a_task_that_waits_for_a_permit_gets_the_one_that_another_gives_back(directory, clock):
-    one = shmlimit.Limiter("one", directory=directory, concurrency=1, clock=clock)
+    one = shmlimit.Limiter("one", directory=directory, concurrency=1, test_clock=clock)
 
     async def calls():
         grant = await one.acquire_async()
@@ -108,7 +108,7 @@ def test_deadlines_are_points_on_the_clock(api, clock):
 
 
 def test_a_permit_that_does_not_come_back_moves_the_clock_to_the_deadline(directory, clock):
-    one = shmlimit.Limiter("one", directory=directory, concurrency=1, clock=clock)
+    one = shmlimit.Limiter("one", directory=directory, concurrency=1, test_clock=clock)
     with one.acquire():
         with pytest.raises(shmlimit.Refused) as refused:
             one.acquire(timeout=3600)
@@ -116,7 +116,7 @@ def test_a_permit_that_does_not_come_back_moves_the_clock_to_the_deadline(direct
 
 
 def test_a_thread_that_waits_for_a_permit_is_served(directory, clock):
-    one = shmlimit.Limiter("one", directory=directory, concurrency=1, clock=clock)
+    one = shmlimit.Limiter("one", directory=directory, concurrency=1, test_clock=clock)
     grant = one.acquire()
     waits = threading.Thread(target=lambda: one.acquire().release())
     waits.start()
@@ -129,7 +129,7 @@ def test_a_thread_that_waits_for_a_permit_is_served(directory, clock):
 def test_a_calendar_day_ends_at_midnight(directory):
     clock = TestClock(datetime(2031, 3, 30, 23, 59, 50, tzinfo=timezone.utc))
     daily = "[[rules]]\nalgorithm = 'fixed_window'\nlimit = 1\nperiod = '1d'"
-    limiter = shmlimit.Limiter("daily", directory=directory, config=daily, clock=clock)
+    limiter = shmlimit.Limiter("daily", directory=directory, config=daily, test_clock=clock)
     use_up(limiter, 2)
     assert clock.elapsed() == 10
     assert clock.now() == datetime(2031, 3, 31, tzinfo=timezone.utc)
@@ -137,7 +137,7 @@ def test_a_calendar_day_ends_at_midnight(directory):
 
 def test_a_call_that_a_leaky_bucket_holds_back_moves_the_clock(directory, clock):
     leaky = "[[rules]]\nalgorithm = 'leaky_bucket'\nlimit = 60\nperiod = '1m'\nburst = 5"
-    limiter = shmlimit.Limiter("leaky", directory=directory, config=leaky, clock=clock)
+    limiter = shmlimit.Limiter("leaky", directory=directory, config=leaky, test_clock=clock)
 
     @limiter.limit
     def decorated():
@@ -166,19 +166,19 @@ def test_a_call_that_a_leaky_bucket_holds_back_moves_the_clock(directory, clock)
 
 def test_a_directory_must_be_named(directory, clock):
     with pytest.raises(shmlimit.Error) as error:
-        shmlimit.Limiter("api", rate="10/min", clock=clock)
+        shmlimit.Limiter("api", rate="10/min", test_clock=clock)
     assert error.value.code == "bad_value" and "temporary" in str(error.value)
 
 
 def test_limiters_of_other_clocks_are_left_alone(api, directory, clock):
-    for other in ({}, {"clock": TestClock()}):
+    for other in ({}, {"test_clock": TestClock()}):
         with pytest.raises(shmlimit.Error) as error:
             shmlimit.Limiter("api", directory=directory, **other)
         assert error.value.code == "foreign"
     with pytest.raises(TypeError, match="test clock"):
         pickle.dumps(api)
     with pytest.raises(TypeError, match="TestClock"):
-        shmlimit.Limiter("api", directory=directory, clock=time.monotonic)
+        shmlimit.Limiter("api", directory=directory, test_clock=time.monotonic)
 
 
 def test_a_clock_shows_what_it_is_told_to():

@@ -82,16 +82,16 @@ def test_r129_recording_what_it_really_cost_corrects_the_rules(directory):
 def test_an_outcome_is_advice(directory):
     limiter = Limiter("tmdb")
     done = limiter.acquire().record(200)
-    assert (done.outcome, done.samples, done.error_ratio, done.consec429) == ("ok", 1, 0.0, 0)
+    assert (done.outcome_class, done.samples, done.error_ratio, done.consec429) == ("ok", 1, 0.0, 0)
     assert (done.wait, done.wait_at_most, done.wait_source, done.retry, done.transitions) == (0, 0, None, False, ())
     failed = limiter.acquire(priority="user").record(error="read_timeout", attempt=1, latency=timedelta(seconds=2))
-    assert (failed.outcome, failed.wait_source, failed.retry) == ("net", "backoff", True)
+    assert (failed.outcome_class, failed.wait_source, failed.retry) == ("net", "backoff", True)
     assert 0 <= failed.wait <= failed.wait_at_most
     told = limiter.acquire().record(status=429, headers={"Retry-After": "30"}, latency=0.25)
-    assert (told.outcome, told.consec429, told.wait, told.wait_source) == ("429", 1, 30.0, "retry_after")
+    assert (told.outcome_class, told.consec429, told.wait, told.wait_source) == ("429", 1, 30.0, "retry_after")
     with pytest.raises(AttributeError):
         told.wait = 3
-    assert "outcome='429'" in repr(told)
+    assert "outcome_class='429'" in repr(told)
     outcomes = limiter.snapshot().condition.outcomes
     assert (outcomes.ok, outcomes.throttled, outcomes.net) == (1, 1, 1)
 
@@ -140,7 +140,7 @@ def test_headers_come_in_any_form(directory, headers):
 
 def test_no_headers_are_no_headers(plenty):
     for headers in [None, {}, [], ()]:
-        assert plenty.acquire().record(200, headers=headers).outcome == "ok"
+        assert plenty.acquire().record(200, headers=headers).outcome_class == "ok"
 
 
 BAD = [
@@ -189,7 +189,7 @@ def test_a_record_that_fails_leaves_the_grant_as_it_was(one):
         grant.record(200, cost={"tokens": 3})
     assert raised.value.code == "unknown_unit"
     assert not grant.done and one.snapshot().in_flight == 1
-    assert grant.record(200).outcome == "ok"
+    assert grant.record(200).outcome_class == "ok"
     assert grant.done and one.snapshot().in_flight == 0
 
 
@@ -204,9 +204,9 @@ def test_status_is_given_once(one):
 def test_a_limiter_records_calls_it_did_not_grant(directory):
     limiter = Limiter("tmdb")
     assert limiter.record(200).samples == 1
-    assert limiter.record(status=503, priority="background", attempt=1).outcome == "5xx"
-    assert limiter.record(error="dns", priority="user").outcome == "net"
-    assert limiter.record(404).outcome == "ignored"
+    assert limiter.record(status=503, priority="background", attempt=1).outcome_class == "5xx"
+    assert limiter.record(error="dns", priority="user").outcome_class == "net"
+    assert limiter.record(404).outcome_class == "ignored"
     with pytest.raises(ValueError, match="priority"):
         limiter.record(200, priority="nobody")
     assert limiter.snapshot().in_flight == 0

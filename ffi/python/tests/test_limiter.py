@@ -286,7 +286,7 @@ def test_a_closed_limiter_says_so_and_its_grants_stay_valid(directory):
     limiter.close()
     assert limiter.name == "api" and limiter.directory == directory
     assert watcher.snapshot().in_flight == 2
-    assert grant.record(200).outcome == "ok"
+    assert grant.record(200).outcome_class == "ok"
     other.release()
     assert watcher.snapshot().in_flight == 0
 

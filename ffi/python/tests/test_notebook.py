@@ -9,7 +9,7 @@ import pytest
 OPEN = 'from shmlimit import Limiter\nlimiter = Limiter("note", rate="1000/s", burst=1000, concurrency=1)\nlimiter'
 AWAIT = """
 async with limiter.acquire_async(timeout=60) as grant:
-    print(grant.record(200).outcome, limiter.snapshot().in_flight)
+    print(grant.record(200).outcome_class, limiter.snapshot().in_flight)
 """
 WITH = "with limiter.acquire(timeout=60) as grant:\n    print(limiter.snapshot().in_flight)"
 

@@ -198,7 +198,7 @@ class Last:
         for call in [
             lambda: limiter.acquire(nonsense=1),
             lambda: limiter.acquire(timeout=0.01),
-            lambda: print(self.grant.record(200).outcome),
+            lambda: print(self.grant.record(200).outcome_class),
             lambda: self.grant.record(200),
             lambda: print(limiter.acquire()),
         ]:

@@ -3,7 +3,7 @@
 use super::{SHMLIMIT_SEGMENT_RULES, SHMLIMIT_SEGMENT_UNITS, byte};
 use ::shmlimit_segment::layout;
 use shmlimit_kernel::policy::{
-    Backoff, Breaker, MAX_WINDOWS, NAME_LEN, OutcomeWindow, POLICY_WORDS, encoding,
+    MAX_WINDOWS, NAME_LEN, POLICY_WORDS, StoredBackoff, StoredBreaker, StoredWindow, encoding,
 };
 use std::mem::{offset_of, size_of};
 
@@ -212,12 +212,12 @@ pub struct shmlimit_segment_policy {
 
 const _: () = {
     assert!(SHMLIMIT_SEGMENT_NAME_LENGTH == NAME_LEN && SHMLIMIT_SEGMENT_WINDOWS == MAX_WINDOWS);
-    same!(shmlimit_segment_outcome_window, OutcomeWindow: max_age max_count min_samples);
-    same!(shmlimit_segment_breaker, Breaker: rate_base probe_rate sleep_after sleep_min sleep_max ramp_every
+    same!(shmlimit_segment_outcome_window, StoredWindow: max_age max_count min_samples);
+    same!(shmlimit_segment_breaker, StoredBreaker: rate_base probe_rate sleep_after sleep_min sleep_max ramp_every
         auto_recover probe_timeout reset_timeout p_throttle p_recover p_sleep cooldown_factor ramp_factor n_throttle
         n_cacheonly s_recover s_probe_ok hysteresis probe_concurrency cache_only_after failure_threshold
         required_successes);
-    same!(shmlimit_segment_backoff, Backoff: base cap min_sleep retry_after_max factor retries_user
+    same!(shmlimit_segment_backoff, StoredBackoff: base cap min_sleep retry_after_max factor retries_user
         retries_background);
 
     assert!(size_of::<shmlimit_segment_rule>() == byte(encoding::RULE_POLICY_WORDS));

@@ -53,6 +53,7 @@ static void nulls(void)
     IS(shmlimit_set(limiter, NULL, "1"), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_set(limiter, "concurrency", NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_config(limiter, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_metrics(limiter, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_environment_changes(limiter, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_environment_changes(limiter, &text), SHMLIMIT_OK);
     CHECK(text != NULL && text[0] == '\0');
@@ -76,7 +77,7 @@ static void nulls(void)
     IS(shmlimit_enqueue(limiter, NULL, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_enqueue(NULL, NULL, &wait), SHMLIMIT_CLOSED);
     CHECK(wait == 0);
-    IS(shmlimit_pending_end(0), SHMLIMIT_PENDING_DONE);
+    IS(shmlimit_pending_cancel(0), SHMLIMIT_PENDING_DONE);
     grant = 99;
     IS(shmlimit_pending_step(0, &sleep_ns, &grant, NULL), SHMLIMIT_PENDING_DONE);
     CHECK(sleep_ns == 0 && grant == 0);
@@ -87,7 +88,7 @@ static void nulls(void)
     CHECK(grant == 0);
     IS(shmlimit_pending_step(wait, &sleep_ns, NULL, NULL), SHMLIMIT_NULL_POINTER);
     CHECK(sleep_ns == 0);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
 }
 
 /* Lists that are said to be longer than nothing, and are not there. */
@@ -161,7 +162,7 @@ static int32_t with_wait(void *at)
     shmlimit_pending wait = 99;
     int32_t code = shmlimit_enqueue(limiter, (const shmlimit_request *)at, &wait);
     CHECK((wait == 0) == (code != SHMLIMIT_OK));
-    return code == SHMLIMIT_OK ? shmlimit_pending_end(wait) : code;
+    return code == SHMLIMIT_OK ? shmlimit_pending_cancel(wait) : code;
 }
 
 static int32_t with_options(void *at)
@@ -240,7 +241,7 @@ static void sizes(void)
     sizes_of(&answer, 40, sizeof answer, with_answer, 1);
     sizes_of(&advice, 56, sizeof advice, with_advice, 1);
     /* What programs have compiled: these never shrink, and grow only at their ends. */
-    CHECK(sizeof(shmlimit_request) == 64 && sizeof(shmlimit_options) == 72 && sizeof(shmlimit_outcome) == 80);
+    CHECK(sizeof(shmlimit_request) == 64 && sizeof(shmlimit_options) == 112 && sizeof(shmlimit_outcome) == 80);
     CHECK(sizeof(shmlimit_answer) == 40 && sizeof(shmlimit_advice) == 56);
     CHECK(sizeof(shmlimit_cost) == 16 && sizeof(shmlimit_header) == 16 && sizeof(shmlimit_setting) == 16);
 }

@@ -136,7 +136,7 @@ static void *calls(void *at)
         IS(shmlimit_enqueue(self->limiter, NULL, &wait), SHMLIMIT_OK);
         code = shmlimit_pending_step(wait, &sleep_ns, &self->grant, NULL);
         if (code == SHMLIMIT_SLEEP)
-            shmlimit_pending_end(wait);
+            shmlimit_pending_cancel(wait);
         else if (code == SHMLIMIT_OK)
             IS(shmlimit_release(self->grant), SHMLIMIT_OK);
         (void)in_flight(self->limiter);

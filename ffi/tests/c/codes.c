@@ -17,7 +17,7 @@ static const struct code CODES[] = {
     {19, "bad_value"},
     {20, "closed"},
     {21, "grant_done"},
-    {22, "wait_done"},
+    {22, "pending_done"},
     {23, "panicked"},
     {24, "too_many"},
     {32, "bad_name"},
@@ -42,6 +42,7 @@ static const struct code CODES[] = {
     {51, "io"},
     {52, "unsupported"},
     {53, "liveness"},
+    {54, "in_use"},
     {99, "other"},
 };
 

@@ -85,7 +85,7 @@ static void a_wait_is_a_call_of_the_childs_own(shmlimit_limiter *limiter)
                 IS(shmlimit_pending_step(wait, &sleep_ns, &later, NULL), SHMLIMIT_SLEEP);
                 CHECK(waiting(limiter) == 2);
             }
-            IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+            IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
             CHECK(waiting(limiter) == 1);
             _exit(0);
         }
@@ -112,7 +112,7 @@ static void in_the_middle_of_everything(const char *directory)
             shmlimit_pending wait;
             IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
             IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
-            IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+            IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
             IS(shmlimit_release(grant), SHMLIMIT_OK);
             IS(shmlimit_release(grant), SHMLIMIT_GRANT_DONE);
             IS(shmlimit_close(limiter), SHMLIMIT_OK);

@@ -23,6 +23,8 @@ static void all_refuse(shmlimit_limiter *gone)
     IS(shmlimit_set(gone, "concurrency", "1"), SHMLIMIT_CLOSED);
     IS(shmlimit_count_cache(gone, 1), SHMLIMIT_CLOSED);
     IS(shmlimit_config(gone, &text), SHMLIMIT_CLOSED);
+    IS(shmlimit_metrics(gone, &text), SHMLIMIT_CLOSED);
+    CHECK(text == NULL);
     IS(shmlimit_record_call(gone, &outcome, NULL), SHMLIMIT_CLOSED);
     IS(shmlimit_snapshot_take(gone, &snapshot), SHMLIMIT_CLOSED);
     IS(shmlimit_close(gone), SHMLIMIT_CLOSED);
@@ -71,13 +73,13 @@ static void garbage(shmlimit_limiter *limiter)
         IS(shmlimit_cancel(any), SHMLIMIT_GRANT_DONE);
         IS(shmlimit_record(any, &outcome, NULL), SHMLIMIT_GRANT_DONE);
         IS(shmlimit_pending_step(any, &sleep_ns, &other, NULL), SHMLIMIT_PENDING_DONE);
-        IS(shmlimit_pending_end(any), SHMLIMIT_PENDING_DONE);
+        IS(shmlimit_pending_cancel(any), SHMLIMIT_PENDING_DONE);
         if (any != 0) /* NULL may be closed */
             IS(shmlimit_close(number(any)), SHMLIMIT_CLOSED);
         IS(shmlimit_try_acquire(number(any), NULL, &other, NULL), SHMLIMIT_CLOSED);
     }
     CHECK(in_flight(limiter) == 1);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
     IS(shmlimit_release(grant), SHMLIMIT_OK);
 }
 
@@ -107,13 +109,13 @@ static void mixed_up(const char *directory)
             IS(shmlimit_release(no_grants[j]), SHMLIMIT_GRANT_DONE);
             IS(shmlimit_record(no_grants[j], &outcome, NULL), SHMLIMIT_GRANT_DONE);
             IS(shmlimit_pending_step(no_waits[j], &sleep_ns, &other, NULL), SHMLIMIT_PENDING_DONE);
-            IS(shmlimit_pending_end(no_waits[j]), SHMLIMIT_PENDING_DONE);
+            IS(shmlimit_pending_cancel(no_waits[j]), SHMLIMIT_PENDING_DONE);
             IS(shmlimit_close(number(no_limiters[j])), SHMLIMIT_CLOSED);
         }
     }
     CHECK(in_flight(limiter) == MANY);
     for (int i = 0; i < MANY; i++) {
-        IS(shmlimit_pending_end(waits[i]), SHMLIMIT_OK);
+        IS(shmlimit_pending_cancel(waits[i]), SHMLIMIT_OK);
         IS(shmlimit_release(grants[i]), SHMLIMIT_OK);
         IS(shmlimit_close(limiters[i]), SHMLIMIT_OK);
     }
@@ -184,7 +186,7 @@ static void many_at_once(const char *directory)
     for (int i = MANY - 1; i >= 0; i -= 1) {
         IS(shmlimit_close(limiters[i]), SHMLIMIT_OK);
         IS(shmlimit_release(grants[i]), SHMLIMIT_OK);
-        IS(shmlimit_pending_end(waits[i]), SHMLIMIT_OK);
+        IS(shmlimit_pending_cancel(waits[i]), SHMLIMIT_OK);
     }
     CHECK(in_flight(limiter) == 0);
     IS(shmlimit_close(limiter), SHMLIMIT_OK);

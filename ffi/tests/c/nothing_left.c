@@ -41,7 +41,7 @@ static void once(const char *directory, shmlimit_limiter *limiter, int round)
     IS(shmlimit_enqueue(other, NULL, &wait), SHMLIMIT_OK);
     IS(shmlimit_pending_step(wait, &sleep_ns, &late, NULL), SHMLIMIT_SLEEP);
     IS(shmlimit_close(other), SHMLIMIT_OK);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
 
     outcome.status = 99;
     IS(shmlimit_record(grants[0], &outcome, &advice), SHMLIMIT_BAD_STATUS);

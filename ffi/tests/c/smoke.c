@@ -11,6 +11,10 @@ int main(void)
         fputs("no version\n", stderr);
         return 1;
     }
+    if (strcmp(version, SHMLIMIT_VERSION) != 0) {
+        fputs("header and library disagree about the version\n", stderr);
+        return 1;
+    }
     if (shmlimit_layout_version() != SHMLIMIT_LAYOUT_VERSION) {
         fputs("header and library disagree about the layout version\n", stderr);
         return 1;

@@ -116,7 +116,7 @@ static void show(const shmlimit_limiter *limiter)
     text("state", shown->state), number("state_for_ns", shown->state_for_ns), text("reason", shown->reason);
     number("eta_ns", shown->eta_ns), number("samples", shown->samples), number("consec429", shown->consec429);
     number("failures", shown->failures);
-    printf(",\"offline\":%s,\"rate\":%.17g,\"err_rate\":%.17g", shown->offline ? "true" : "false", shown->rate, shown->error_ratio);
+    printf(",\"offline\":%s,\"rate\":%.17g,\"error_ratio\":%.17g", shown->offline ? "true" : "false", shown->rate, shown->error_ratio);
     begin("outcomes", '{');
     number("ok", shown->ok), number("429", shown->throttled), number("5xx", shown->server), number("net", shown->net);
     number("ignored", shown->ignored);
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     while (getchar() != EOF) {
     }
-    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
     IS(shmlimit_release(grants[0]), SHMLIMIT_OK);
     IS(shmlimit_release(grants[1]), SHMLIMIT_OK);
     IS(shmlimit_close(tmdb), SHMLIMIT_OK);

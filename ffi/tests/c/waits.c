@@ -139,7 +139,7 @@ static void step_by_step(shmlimit_limiter *limiter)
     IS(shmlimit_pending_step(wait, &sleep_ns, &held, &answer), SHMLIMIT_OK);
     CHECK(held != 0 && answer.reason == 0 && answer.rule == -1 && in_flight(limiter) == 1);
     IS(shmlimit_pending_step(wait, &sleep_ns, &grant, &answer), SHMLIMIT_PENDING_DONE);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_PENDING_DONE);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_PENDING_DONE);
     /* Later, when the permit is back. */
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     IS(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
@@ -149,11 +149,11 @@ static void step_by_step(shmlimit_limiter *limiter)
     CHECK(grant != 0 && waiting(limiter) == 0);
     /* Never: given up, before and after the first step, and when the time is over. */
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     IS(shmlimit_pending_step(wait, &sleep_ns, &held, NULL), SHMLIMIT_SLEEP);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_PENDING_DONE);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_PENDING_DONE);
     CHECK(waiting(limiter) == 0);
     request.timeout_ns = SECOND / 50;
     IS(shmlimit_enqueue(limiter, &request, &wait), SHMLIMIT_OK);
@@ -161,7 +161,7 @@ static void step_by_step(shmlimit_limiter *limiter)
     UNTIL((code = shmlimit_pending_step(wait, &sleep_ns, &held, &answer)) != SHMLIMIT_SLEEP);
     IS(code, SHMLIMIT_REFUSED);
     CHECK(held == 0 && answer.reason == SHMLIMIT_REASON_CONCURRENCY);
-    IS(shmlimit_pending_end(wait), SHMLIMIT_PENDING_DONE);
+    IS(shmlimit_pending_cancel(wait), SHMLIMIT_PENDING_DONE);
     IS(shmlimit_release(grant), SHMLIMIT_OK);
     CHECK(in_flight(limiter) == 0 && waiting(limiter) == 0);
 }
@@ -221,7 +221,7 @@ static void two_threads_step(shmlimit_limiter *limiter)
             if (steps[i].granted)
                 IS(shmlimit_release(steps[i].grant), SHMLIMIT_OK);
         if (steps[0].granted + steps[1].granted == 0)
-            IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+            IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
         if (round % 2 != 0)
             IS(shmlimit_release(held), SHMLIMIT_OK);
         CHECK(waiting(limiter) == 0 && in_flight(limiter) == 0);
@@ -241,7 +241,7 @@ static void pauses(shmlimit_limiter *limiter)
     SIZED(shmlimit_pause_options, options);
     IS(shmlimit_resume(limiter, &was_paused), SHMLIMIT_OK);
     CHECK(was_paused == 0);
-    options.length_ns = 600 * SECOND;
+    options.duration_ns = 600 * SECOND;
     options.reason = "database migration";
     IS(shmlimit_pause(limiter, &options), SHMLIMIT_OK);
     IS(shmlimit_try_acquire(limiter, NULL, &grant, &answer), SHMLIMIT_REFUSED);

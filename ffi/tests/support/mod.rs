@@ -34,7 +34,7 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Compiles one file, by its ending as C11 or C++17, without a warning.
+/// Compiles one file, by its ending as C11 or C++17, without a warning. A standard among the arguments comes later and wins.
 pub fn compile(source: &Path, arguments: &[&str]) -> Output {
     let cpp = source.extension().is_some_and(|ending| ending == "cpp");
     let (compiler, standard) = if cpp { ("c++", "-std=c++17") } else { ("cc", "-std=c11") };
@@ -57,6 +57,11 @@ impl Program {
     }
 
     pub fn of(source: &Path) -> Program {
+        Program::with(source, &[])
+    }
+
+    /// The same with more options of the compiler.
+    pub fn with(source: &Path, more: &[&str]) -> Program {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(source.file_stem().unwrap());
         let limiters = directory.path().join("limiters");
@@ -64,6 +69,7 @@ impl Program {
         let library = static_library();
         let mut arguments = vec![library.to_str().unwrap(), "-o", path.to_str().unwrap()];
         arguments.extend(SYSTEM_LIBRARIES);
+        arguments.extend(more);
         let compiled = compile(source, &arguments);
         assert!(compiled.status.success(), "{}", text(&compiled));
         Program { path, limiters, _directory: directory }

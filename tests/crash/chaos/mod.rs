@@ -9,8 +9,7 @@ mod log_check;
 mod place;
 mod worker;
 
-use crate::util::Random;
-use crate::util::boot_time;
+use crate::util::{Random, boot_time};
 use place::{Event, Place};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,8 @@
 //! A directory with limiters, the processes that use them, and the faults that are injected.
 
 use super::worker::{CONCURRENCY, PREFIX};
-use crate::util::Random;
 use crate::util::respawn::again;
-use crate::util::{boot_time, directory};
+use crate::util::{Random, boot_time, directory};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use std::collections::BTreeMap;

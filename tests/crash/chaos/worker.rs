@@ -1,14 +1,11 @@
 //! The roles of the processes: worker, operator, and the final check.
 
-use crate::util::Random;
 use crate::util::crash::storm::{Entry, Rule};
-use crate::util::{boot_time, wait_until};
+use crate::util::{Random, boot_time, wait_until};
 use nix::libc;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgid, setgroups, setuid};
-use shmlimit::{
-    AcquireError, Algorithm, Error, Grant, Limiter, Nanos, Outcome, Policy, PolicyDraft, Priority,
-};
+use shmlimit::{AcquireError, Algorithm, Error, Grant, Limiter, Outcome, Policy, PolicyDraft, Priority};
 use shmlimit::{Reason, Request, RuleDraft};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -22,7 +19,7 @@ pub const BUCKET: Rule = Rule { limit: 300, burst: 30, period: 1_000_000_000 };
 pub const GCRA: Rule = Rule { limit: 400, burst: 60, period: 1_000_000_000 };
 /// The quota of a calendar day.
 pub const QUOTA: u64 = 200;
-const DAY: Nanos = Nanos::from_secs(86_400);
+const DAY: Duration = Duration::from_secs(86_400);
 const NOBODY: u32 = 65534;
 /// Calls that take longer than this, in nanoseconds, are logged.
 pub const SLOW: u64 = 1_000_000_000;

@@ -5,7 +5,7 @@ use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
 
 fn window(name: &'static str, interval: u64, kind: WindowKind) -> PaceWindowDraft<'static> {
-    PaceWindowDraft { name, limit: 100, interval: Nanos(interval), kind }
+    PaceWindowDraft { name, limit: 100, interval: Duration::from_nanos(interval), kind }
 }
 
 fn rig(windows: &[PaceWindowDraft<'_>]) -> Rig {
@@ -45,7 +45,7 @@ fn r82_invalid_numbers_are_refused_at_construction() {
     }
     assert_eq!(
         (good.threshold, good.history, good.min_samples, good.short_window),
-        (500_000, 100, 10, Nanos(10 * SECOND))
+        (500_000, 100, 10, Duration::from_nanos(10 * SECOND))
     );
 }
 

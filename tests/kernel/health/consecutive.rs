@@ -27,7 +27,7 @@ fn r78_five_failures_in_a_row_open_for_five_minutes() {
 #[test]
 fn r42_probing_does_not_empty_the_window_of_a_breaker_that_counts_failures() {
     let mut breaker = Breaker::of(BreakerKind::Consecutive);
-    breaker.reset_timeout = Nanos::from_secs(10);
+    breaker.reset_timeout = Duration::from_secs(10);
     let mut rig = Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() });
     rig.records(OutcomeClass::Ok, 3);
     rig.records(OutcomeClass::Throttled, 5);

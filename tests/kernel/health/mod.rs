@@ -17,6 +17,7 @@ use shmlimit_kernel::log_context::{LogBaseline, RecentEvents};
 use shmlimit_kernel::outcome::{self, OutcomeClass, Report};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 pub const SECOND: u64 = 1_000_000_000;
 pub const MINUTE: u64 = 60 * SECOND;
@@ -143,5 +144,8 @@ impl Rig {
 
 /// A token bucket with this rate per second and this burst.
 pub fn bucket(rate: u64, burst: u64) -> RuleDraft<'static> {
-    RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, rate, Nanos(SECOND)) }
+    RuleDraft {
+        burst: Some(burst),
+        ..RuleDraft::new(Algorithm::TokenBucket, rate, Duration::from_nanos(SECOND))
+    }
 }

@@ -65,7 +65,7 @@ fn r7_remaining_is_whole_units_for_the_priority() {
 
 #[test]
 fn r8_an_idle_hour_does_not_fill_a_bucket_of_one_a_day() {
-    let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(86_400));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(86_400));
     let mut rig = Rig::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     rig.acquire().expect("full");
     rig.now = 3601 * SECOND;

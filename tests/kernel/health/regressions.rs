@@ -28,7 +28,7 @@ fn r3_a_clock_that_goes_back_stays_after_the_last_timer_and_operator_command() {
 
 #[test]
 fn r65_an_operator_command_ends_an_automatic_recovery_attempt() {
-    let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Nanos::from_secs(900));
+    let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Duration::from_secs(900));
     rig.force(BreakerCommand::CacheOnly);
     rig.at(900 * SECOND);
     assert_eq!(rig.state(), BreakerState::Sleep);
@@ -67,11 +67,11 @@ fn r133_a_lost_background_probe_does_not_block_background_calls() {
 #[test]
 fn r74_a_factor_near_one_and_a_huge_attempt_are_computed_quickly() {
     let mut backoff = policy::Backoff::default();
-    (backoff.factor, backoff.cap) = (1_000_001, Nanos(u64::MAX >> 3));
+    (backoff.factor, backoff.cap) = (1_000_001, Duration::from_nanos(u64::MAX >> 3));
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });
     let report = Report { attempt: Some(u32::MAX), ..Report::new(OutcomeClass::Net) };
     let started = std::time::Instant::now();
-    assert!(rig.report(None, &report).advice.ceiling > backoff.base);
+    assert!(rig.report(None, &report).advice.ceiling > Nanos::of(backoff.base));
     assert!(started.elapsed().as_secs() < 5, "four thousand million steps would take a minute");
 }
 
@@ -94,7 +94,8 @@ fn r62_r1_a_recovery_to_the_probe_rate_loses_nothing() {
 #[test]
 fn r62_many_ramp_steps_at_once_change_as_many_words_as_one_step() {
     let mut rig = Rig::tmdb(|breaker| {
-        (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) = (1_001_000, Nanos(SECOND), 1);
+        (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) =
+            (1_001_000, Duration::from_nanos(SECOND), 1);
     });
     rig.force(BreakerCommand::HalfOpen);
     rig.record(OutcomeClass::Ok);
@@ -140,7 +141,7 @@ fn r3_r73_a_grant_after_the_gate_opened_is_never_dated_before_the_opening() {
 #[test]
 fn r56_evicting_the_oldest_outcome_does_not_count_as_an_empty_window() {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    breaker.sleep_after = Nanos(SECOND);
+    breaker.sleep_after = Duration::from_nanos(SECOND);
     let window = policy::OutcomeWindow { max_count: 1, min_samples: 1, ..policy::OutcomeWindow::default() };
     let mut rig = Rig::new(&PolicyDraft { window, breaker, ..PolicyDraft::default() });
     rig.records(OutcomeClass::Server, 2);

@@ -100,7 +100,7 @@ fn r74_r119_jitter_is_uniform() {
 #[test]
 fn r75_without_jitter_the_ceiling_is_the_wait() {
     let mut backoff = Backoff::default().with_jitter(Jitter::None);
-    backoff.base = Nanos::from_secs(1);
+    backoff.base = Duration::from_secs(1);
     assert_eq!(ceilings(backoff), [1, 2, 4, 8, 16, 30, 30].map(|n| n * SECOND));
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });
     assert_eq!(rig.record(OutcomeClass::Net).advice.wait(u64::MAX / 3), Nanos::from_secs(1));

@@ -26,7 +26,7 @@ fn r49_r50_it_starts_normal_with_the_defaults() {
         [3, 5, 10, 5, 1]
     );
     assert_eq!(
-        [b.sleep_min, b.sleep_max, b.sleep_after, b.ramp_every].map(|n| n.0 / SECOND),
+        [b.sleep_min, b.sleep_max, b.sleep_after, b.ramp_every].map(|n| n.as_secs()),
         [2, 300, 300, 300]
     );
     assert_eq!(b.probe_rate.0, 3 * SECOND);
@@ -261,7 +261,7 @@ fn r64_r141_repeated_sleeps_without_normal_lead_to_cache_only() {
 
 #[test]
 fn r65_auto_recover_tries_every_period() {
-    let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Nanos::from_secs(900));
+    let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Duration::from_secs(900));
     rig.force(BreakerCommand::CacheOnly);
     rig.new_transitions();
     for round in 0..3 {

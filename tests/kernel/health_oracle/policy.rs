@@ -1,10 +1,11 @@
 //! The numbers of a limiter, in the form that the oracle uses, and the kernel policy made from them.
 
 use shmlimit_kernel::policy::{
-    AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, MILLION, OutcomeWindow, PaceWindowDraft, PerSecond,
-    WindowKind,
+    AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, MILLION, PaceWindowDraft, PerSecond, StoredBackoff,
+    StoredBreaker, StoredWindow, WindowKind,
 };
 use shmlimit_kernel::*;
+use std::time::Duration;
 
 pub const SECOND: u64 = 1_000_000_000;
 /// One token, in the unit in which tokens are counted. A rate in billionths per second adds that many of these
@@ -37,11 +38,11 @@ pub struct Numbers {
     pub rules: Vec<BucketNumbers>,
     pub concurrency: Option<u32>,
     pub background: Option<u32>,
-    pub window: OutcomeWindow,
+    pub window: StoredWindow,
     /// Its rates are in billionths per second, its fractions in millionths.
-    pub breaker: Breaker,
+    pub breaker: StoredBreaker,
     pub count_net: bool,
-    pub backoff: Backoff,
+    pub backoff: StoredBackoff,
     pub jitter: bool,
     pub pace: Option<PaceNumbers>,
 }
@@ -56,7 +57,7 @@ impl Numbers {
                 name: Some(name),
                 burst: Some(rule.burst),
                 reserve: rule.reserve,
-                ..RuleDraft::new(Algorithm::TokenBucket, rule.rate, Nanos(SECOND))
+                ..RuleDraft::new(Algorithm::TokenBucket, rule.rate, Duration::from_nanos(SECOND))
             })
             .collect();
         let windows: Vec<PaceWindowDraft<'_>> = self
@@ -66,7 +67,7 @@ impl Numbers {
             .map(|((limit, interval, sliding), name)| PaceWindowDraft {
                 name,
                 limit: *limit,
-                interval: Nanos(*interval),
+                interval: Duration::from_nanos(*interval),
                 kind: if *sliding { WindowKind::Sliding } else { WindowKind::Fixed },
             })
             .collect();
@@ -74,14 +75,18 @@ impl Numbers {
             concurrency: self.concurrency.map(u64::from),
             concurrency_background: self.background.map(u64::from),
             rules: &rules,
-            window: self.window,
-            breaker: self.breaker.with_kind(self.kind).with_network_errors(self.count_net),
-            backoff: self.backoff.with_jitter(if self.jitter { Jitter::Full } else { Jitter::None }),
+            window: self.window.into(),
+            breaker: Breaker::from(self.breaker).with_kind(self.kind).with_network_errors(self.count_net),
+            backoff: Backoff::from(self.backoff).with_jitter(if self.jitter {
+                Jitter::Full
+            } else {
+                Jitter::None
+            }),
             adaptive: self.pace.as_ref().map(|pace| AdaptiveDraft {
                 threshold: pace.threshold,
                 history: pace.history,
                 min_samples: pace.min_samples,
-                short_window: Nanos(pace.short_window),
+                short_window: Duration::from_nanos(pace.short_window),
                 windows: &windows,
                 ..AdaptiveDraft::default()
             }),

@@ -4,7 +4,7 @@ use super::policy::{BucketNumbers, Numbers, PaceNumbers, SECOND};
 use proptest::prelude::*;
 use shmlimit_kernel::breaker::BreakerCommand;
 use shmlimit_kernel::outcome::OutcomeClass;
-use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, OutcomeWindow, PerSecond};
+use shmlimit_kernel::policy::{self, BreakerKind, PerSecond, StoredBackoff, StoredBreaker, StoredWindow};
 use shmlimit_kernel::{Nanos, Priority};
 
 /// About a millisecond. A multiple of a high power of two, so that factors of 1.5 give whole numbers.
@@ -166,8 +166,8 @@ prop_compose! {
 prop_compose! {
     fn breaker_times()(sleep_after in ends(), sleep_min in prop_oneof![3 => (1u64..2000).prop_map(|n| n * TICK), 1 => 1u64..9], longer in 0u64..20_000,
         ramp_every in (1u64..5).prop_map(|n| n * SECOND), auto_recover in prop_oneof![2 => Just(0), 1 => ends()],
-        probe_timeout in ends(), reset_timeout in ends()) -> Breaker {
-        let mut times = Breaker::default();
+        probe_timeout in ends(), reset_timeout in ends()) -> StoredBreaker {
+        let mut times = StoredBreaker::from(policy::Breaker::default());
         times.sleep_after = Nanos(sleep_after);
         (times.sleep_min, times.sleep_max) = (Nanos(sleep_min), Nanos(sleep_min + longer * TICK));
         (times.ramp_every, times.auto_recover) = (Nanos(ramp_every), Nanos(auto_recover));
@@ -180,7 +180,7 @@ prop_compose! {
     fn breaker()(times in breaker_times(), rate_base in prop_oneof![2 => Just(0), 1 => 1u64..50, 1 => Just(17)],
         half in any::<bool>(), probe_rate in 1u64..12, parts in [0u32..=10, 0u32..=10, 0u32..=10], factors in [factor(1_000_000), factor(1_010_000)],
         counts in [1u32..5, 1u32..7, 1u32..8, 1u32..6, 1u32..4, 1u32..4], cache_only_after in prop_oneof![2 => Just(0u32), 1 => 1u32..4],
-        failure_threshold in 1u32..6, required_successes in 1u32..4) -> Breaker {
+        failure_threshold in 1u32..6, required_successes in 1u32..4) -> StoredBreaker {
         let [p_throttle, p_recover, p_sleep] = parts.map(|tenths| tenths * 100_000);
         let mut breaker = times;
         breaker.rate_base = PerSecond(rate_base * SECOND + if half && rate_base > 0 { SECOND / 2 } else { 0 });
@@ -205,8 +205,8 @@ prop_compose! {
 prop_compose! {
     fn backoff()(base in prop_oneof![2 => (0u64..3000).prop_map(|n| n * TICK), 1 => 0u64..9], cap in 0u64..40 * SECOND, min_sleep in 0u64..2 * SECOND,
         more in 0u64..20 * SECOND, factor in factor(1_000_000),
-        retries in [0u32..4, 0u32..7]) -> Backoff {
-        let mut backoff = Backoff::default();
+        retries in [0u32..4, 0u32..7]) -> StoredBackoff {
+        let mut backoff = StoredBackoff::from(policy::Backoff::default());
         (backoff.base, backoff.cap, backoff.factor) = (Nanos(base), Nanos(cap), factor);
         (backoff.min_sleep, backoff.retry_after_max) = (Nanos(min_sleep), Nanos(min_sleep + more));
         (backoff.retries_user, backoff.retries_background) = (retries[0], retries[1]);
@@ -219,7 +219,7 @@ prop_compose! {
         rules in prop::collection::vec(rule(), 0..=2), concurrency in prop::option::of(1u32..7), background in prop::option::weighted(0.3, 1u32..4),
         max_age in ends(), max_count in 1u32..20, min_samples in 0u32..8, breaker in breaker(), count_net in prop::bool::weighted(0.8),
         backoff in backoff(), jitter: bool, pace in prop::option::weighted(0.3, pace())) -> Numbers {
-        let window = OutcomeWindow { max_age: Nanos(max_age), max_count, min_samples };
+        let window = StoredWindow { max_age: Nanos(max_age), max_count, min_samples };
         Numbers { kind, rules, concurrency, background, window, breaker, count_net, backoff, jitter, pace }
     }
 }

@@ -10,10 +10,11 @@ mod windows;
 
 use crate::util;
 use crate::util::{builder, counted, raw, segment_path};
-use shmlimit::{Algorithm, Error, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Error, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::layout::{self, header};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A private directory with a valid segment that no process uses.
@@ -86,7 +87,7 @@ fn p4_a_file_of_another_length_is_refused() {
 
 /// A policy whose log takes some pages.
 fn with_log() -> Policy {
-    let rule = RuleDraft::new(Algorithm::SlidingLog, 10_000, Nanos::from_secs(60));
+    let rule = RuleDraft::new(Algorithm::SlidingLog, 10_000, Duration::from_secs(60));
     Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
 }
 

@@ -6,7 +6,7 @@ pub mod ptrace;
 pub mod storm;
 pub mod walk;
 
-use shmlimit::{Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Builder, Limiter, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::AttachOptions;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub const CONCURRENCY: u64 = 4;
 pub const WATCHDOG: Duration = Duration::from_secs(20);
 
 /// One token bucket and one GCRA, each with this limit per period, which is also its burst.
-fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Nanos, concurrency: u64) -> Policy {
+fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Duration, concurrency: u64) -> Policy {
     let rules = [
         RuleDraft::new(Algorithm::TokenBucket, bucket, period),
         RuleDraft::new(Algorithm::Gcra, gcra, period),
@@ -30,7 +30,7 @@ fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Nanos, concurrenc
 
 /// Two rules with these limits per hour, which are also their bursts.
 pub fn policy(bucket: u64, gcra: u64) -> Policy {
-    two_rules("test", [bucket, gcra], Nanos::from_secs(3600), CONCURRENCY)
+    two_rules("test", [bucket, gcra], Duration::from_secs(3600), CONCURRENCY)
 }
 
 /// Rules that no test can exhaust: only permits and the lock can delay a call.
@@ -40,7 +40,7 @@ pub fn fast_policy(concurrency: u64) -> Policy {
 
 /// The same under another name, so it is another policy.
 pub fn fast_policy_of(provider: &str, concurrency: u64) -> Policy {
-    two_rules(provider, [100_000_000, 50_000_000], Nanos::from_secs(1), concurrency)
+    two_rules(provider, [100_000_000, 50_000_000], Duration::from_secs(1), concurrency)
 }
 
 /// Room for every grant that a test makes, but so few units that an hour's refill cannot hide a charge.

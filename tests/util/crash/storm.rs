@@ -1,7 +1,8 @@
 //! The logs of the storm test, and their evaluation.
 
-use shmlimit::{Algorithm, Nanos, RuleDraft};
+use shmlimit::{Algorithm, RuleDraft};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const ENTRY: usize = 24;
 
@@ -125,7 +126,10 @@ pub struct Rule {
 impl Rule {
     /// The same rule for the limiter.
     pub fn draft(&self, algorithm: Algorithm) -> RuleDraft<'static> {
-        RuleDraft { burst: Some(self.burst), ..RuleDraft::new(algorithm, self.limit, Nanos(self.period)) }
+        RuleDraft {
+            burst: Some(self.burst),
+            ..RuleDraft::new(algorithm, self.limit, Duration::from_nanos(self.period))
+        }
     }
 
     /// Finds the window with the most grants that were surely made in it (asked after it began, answered before it

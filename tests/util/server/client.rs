@@ -92,7 +92,7 @@ impl<'l> Client<'l> {
                 "dropped".to_owned()
             }
             "force" => {
-                let what = BreakerCommand::parse(rest).expect(rest);
+                let what: BreakerCommand = rest.parse().expect(rest);
                 transitions(&self.limiter.force(what).unwrap())
             }
             "state" => self.limiter.snapshot().unwrap().condition.state_name.to_owned(),
@@ -156,7 +156,7 @@ impl<'l> Client<'l> {
 }
 
 fn in_words(before: u64, recorded: &Advice) -> String {
-    format!("{before} {} {}", recorded.class.as_str(), transitions(&recorded.transitions))
+    format!("{before} {} {}", recorded.outcome_class.as_str(), transitions(&recorded.transitions))
 }
 
 fn transitions(all: &[Transition]) -> String {

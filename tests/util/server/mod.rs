@@ -3,9 +3,11 @@
 pub mod client;
 pub mod http;
 pub mod mix;
-pub mod policies;
 
-use crate::util::boot_time;
+use crate::util::crash::builder;
+use crate::util::{boot_time, directory};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,6 +15,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// The server's reaction to a request.
 #[derive(Clone, Debug)]
@@ -233,4 +236,25 @@ impl Deaf {
     pub fn port(&self) -> u16 {
         self.listener.local_addr().unwrap().port()
     }
+}
+
+/// A policy with this limit per second, which is also its burst, and a five-state breaker. `change` modifies the
+/// breaker's defaults.
+pub fn breaker(per_second: u64, concurrency: Option<u64>, change: impl FnOnce(&mut Breaker)) -> Policy {
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    change(&mut breaker);
+    let rule = RuleDraft::new(Algorithm::TokenBucket, per_second, Duration::from_secs(1));
+    Policy::new(&PolicyDraft { concurrency, rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
+}
+
+/// The same with limits that no test reaches.
+pub fn roomy(change: impl FnOnce(&mut Breaker)) -> Policy {
+    breaker(100_000, None, change)
+}
+
+/// A limiter in a temporary directory.
+pub fn limiter(policy: Policy) -> (TempDir, Limiter) {
+    let directory = directory();
+    let limiter = builder(directory.path()).policy(policy).create().unwrap();
+    (directory, limiter)
 }

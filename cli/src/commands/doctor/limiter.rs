@@ -7,8 +7,7 @@ use crate::platform::{self, texts};
 use crate::ui::limiter::{condition, warnings};
 use crate::ui::{suggestion, time};
 use shmlimit::{
-    Algorithm, Attached, BreakerState, Condition, DirectoryFacts, Error, Inspection, Nanos, Storage,
-    TransitionCause,
+    Algorithm, Attached, BreakerState, Condition, DirectoryFacts, Error, Inspection, Storage, TransitionCause,
 };
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;
@@ -17,7 +16,7 @@ const CHECK: &str = "limiter";
 const DAY: Duration = Duration::from_secs(86_400);
 /// Few servers mean so long a Retry-After (R142).
 const LONG_GATE: Duration = Duration::from_secs(3600);
-const HOUR: Nanos = Nanos::from_secs(3600);
+const HOUR: Duration = Duration::from_secs(3600);
 /// A wall clock that was set by less makes no difference to anybody.
 const CLOCK_SET: Duration = Duration::from_secs(60);
 /// Of 504.

@@ -1,6 +1,6 @@
 //! `init`: creates a limiter, or checks that the existing one has the same settings.
 
-use crate::options::{Place, must_be_one_of, parse_minutes};
+use crate::options::{Place, parse_minutes, parse_name};
 use crate::platform::texts;
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
@@ -8,8 +8,10 @@ use crate::ui::limiter::policy as policy_text;
 use crate::ui::{output, suggestion};
 use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, setting_changes};
-use shmlimit::config::{self, Overrides, Rate};
-use shmlimit::{Account, Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
+use shmlimit::config::{self, Overrides};
+use shmlimit::{
+    Account, Algorithm, Error, Fairness, Limiter, OnMismatch, Policy, Rate, RateError, describe, presets,
+};
 use shmlimit_kernel::policy::{BreakerKind, Rule};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +42,7 @@ pub struct Init {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The most that any one period admits: 35/s, 1000/day, 40/10s
-    #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
     /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: none; with the --algorithm of a bucket, the rate]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
@@ -83,7 +85,7 @@ impl Init {
     /// The settings given one by one.
     pub fn overrides(&self) -> Overrides {
         Overrides {
-            rate: self.rate,
+            rates: self.rate.iter().cloned().collect(),
             burst: self.burst,
             algorithm: self.algorithm,
             concurrency: self.concurrency,
@@ -104,7 +106,7 @@ impl Init {
 }
 
 /// A rule of this period or more is worth keeping over a reboot.
-const LONG: Nanos = Nanos::from_secs(3600);
+const LONG: Duration = Duration::from_secs(3600);
 
 /// The help of `--algorithm`, with every algorithm that the library has.
 fn algorithm_help() -> String {
@@ -180,7 +182,7 @@ fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
     }
     if !args.overrides().is_empty() {
         let updated = limiter.update(&args.overrides());
-        updated.map_err(|error| setting_changes::explained(&args.name, error))?;
+        updated.map_err(|error| requested::refused_flag(&args.name, error))?;
     }
     Ok(())
 }
@@ -239,7 +241,7 @@ fn allowed(policy: &Policy) -> Vec<Json> {
             "unit": units[usize::from(rule.unit)].as_str(),
             "algorithm": rule.algorithm.as_str(),
             "limit": rule.limit,
-            "period_ns": rule.period.0,
+            "period_ns": rule.period.as_nanos() as u64,
             "burst": rule.burst,
             "most_per_period": describe::most_per_period(policy, i).unwrap_or(u64::MAX),
         }
@@ -326,7 +328,7 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
             drop(limiter);
             let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
             if args.update {
-                return Ok(builder.update()?);
+                return Ok(builder.on_mismatch(OnMismatch::Update).open()?);
             }
             builder.open().map_err(|error| match error {
                 Error::ConfigMismatch { name, differences, updatable, .. } => {
@@ -400,12 +402,16 @@ fn nothing_to_limit(name: &str) -> Failure {
     ))
 }
 
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    text.parse().map_err(|error: RateError| error.problem().to_owned())
+}
+
 fn parse_fairness(text: &str) -> Result<Fairness, String> {
-    Fairness::parse(text).map_err(|_| must_be_one_of(text, &["process", "fifo"]))
+    parse_name(text)
 }
 
 fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
-    Algorithm::parse(0, text).map_err(|_| must_be_one_of(text, &Algorithm::ALL.map(Algorithm::as_str)))
+    parse_name(text)
 }
 
 fn parse_amount(text: &str) -> Result<u64, String> {

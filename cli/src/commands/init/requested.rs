@@ -2,10 +2,11 @@
 
 use super::Init;
 use crate::options::read_config;
+use crate::setting_changes;
 use crate::ui::failure::Failure;
-use shmlimit::config::{self, Config, ConfigError, Overrides};
+use shmlimit::config::{self, Config, Overrides};
 use shmlimit::environment::{Change, Patch};
-use shmlimit::{Error, Policy, presets};
+use shmlimit::{ConfigError, Error, Policy, presets};
 use shmlimit_kernel::policy::BreakerKind;
 
 /// What the limiter is made of: flags on top of the file, or of the preset of its name. And what the environment changed
@@ -23,7 +24,7 @@ pub(super) fn policy(args: &Init) -> Result<Option<(Policy, Vec<Change>)>, Failu
         None if !args.has_settings() => return Ok(None),
         None => Config::empty()?,
     };
-    let mut policy = *base.with(&overrides)?.policy();
+    let mut policy = *base.with(&overrides).map_err(|error| refused_flag(&args.name, error.into()))?.policy();
     if let Some(period) = args.auto_recover {
         policy = config::set(&policy, "breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
     }
@@ -32,12 +33,12 @@ pub(super) fn policy(args: &Init) -> Result<Option<(Policy, Vec<Change>)>, Failu
 
 /// What the environment says goes before file and preset, and what was typed goes before the environment (R111).
 fn from_environment(args: &Init, policy: Policy) -> Result<(Policy, Vec<Change>), Failure> {
-    let Overrides { rate, burst, concurrency, .. } = args.overrides();
+    let Overrides { rates, burst, concurrency, .. } = args.overrides();
     if policy.breaker().kind() != BreakerKind::Fsm {
         return Ok((policy, Vec::new()));
     }
     let mut typed = Vec::new();
-    if rate.is_some() {
+    if !rates.is_empty() {
         typed.extend(["breaker.rate_base", "rules.0.burst"]);
     }
     typed.extend(burst.map(|_| "rules.0.burst"));
@@ -53,5 +54,24 @@ pub(super) fn applied(args: &Init, policy: &Policy) -> Result<Policy, ConfigErro
     match args.auto_recover {
         Some(period) => config::set(&policy, "breaker.auto_recover", &format!("{}ns", period.as_nanos())),
         None => Ok(policy),
+    }
+}
+
+/// Explains why single settings are refused, by the names of their flags.
+pub(super) fn refused_flag(name: &str, error: Error) -> Failure {
+    let why = match &error {
+        Error::Config(why) => why.downcast_ref::<ConfigError>(),
+        _ => None,
+    };
+    match why {
+        Some(ConfigError::NotOneRule { setting, rules }) => {
+            let remedy =
+                if *rules == 0 { "give --rate as well" } else { "change the one you mean in the file" };
+            Failure::Usage(format!("--{setting}: there are {rules} rules, not one; {remedy}"))
+        }
+        Some(ConfigError::NotChangeable { .. } | ConfigError::NoBurst { .. }) => {
+            Failure::Usage(format!("--{}", setting_changes::explained(name, error)))
+        }
+        _ => setting_changes::explained(name, error),
     }
 }

@@ -2,14 +2,12 @@
 //! in the segments and survive every process, this one included.
 
 mod connections;
-mod data_model;
-mod definitions;
 mod hosts;
 mod http;
 mod ndjson;
+mod observation;
 mod replace;
 mod serve;
-mod text;
 
 use crate::open;
 use crate::options::{Place, parse_duration};
@@ -17,13 +15,13 @@ use crate::platform::Stop;
 use crate::ui::failure::Failure;
 use crate::ui::output;
 use crate::verb_trait::{Command, Example, Tool};
-use definitions::Observed;
+use observation::Observed;
 use serve::Listen;
+use shmlimit::metrics::Format as TextFormat;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use text::Standard;
 
 const METRICS_HELP: &str = "\
 For Prometheus to scrape:
@@ -67,7 +65,7 @@ pub struct Metrics {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    Text(Standard),
+    Text(TextFormat),
     Ndjson,
 }
 
@@ -112,7 +110,7 @@ impl Command for Metrics {
 
 /// All limiters, or the one that is asked for, which must be there.
 fn observe(place: &Place, args: &Metrics) -> Result<Vec<Observed>, Failure> {
-    let seen = definitions::observe(place, args.name.as_deref())?;
+    let seen = observation::observe(place, args.name.as_deref())?;
     match &args.name {
         Some(name) if seen.is_empty() => Err(open::unknown_limiter(place, name)),
         _ => Ok(seen),
@@ -120,12 +118,11 @@ fn observe(place: &Place, args: &Metrics) -> Result<Vec<Observed>, Failure> {
 }
 
 fn render(seen: &[Observed], args: &Metrics) -> Result<String, Failure> {
-    let now = SystemTime::now();
     let format =
-        if args.json { Format::Ndjson } else { args.format.unwrap_or(Format::Text(Standard::Prometheus)) };
+        if args.json { Format::Ndjson } else { args.format.unwrap_or(Format::Text(TextFormat::Prometheus)) };
     match format {
-        Format::Ndjson => ndjson::write(seen, now),
-        Format::Text(standard) => Ok(text::write(&definitions::families(seen, now), standard)),
+        Format::Ndjson => ndjson::write(seen, SystemTime::now()),
+        Format::Text(format) => Ok(observation::text(seen, format)),
     }
 }
 
@@ -163,8 +160,8 @@ impl Complaints {
 
 fn format(text: &str) -> Result<Format, String> {
     match text {
-        "prometheus" => Ok(Format::Text(Standard::Prometheus)),
-        "openmetrics" => Ok(Format::Text(Standard::OpenMetrics)),
+        "prometheus" => Ok(Format::Text(TextFormat::Prometheus)),
+        "openmetrics" => Ok(Format::Text(TextFormat::OpenMetrics)),
         "ndjson" | "json" => Ok(Format::Ndjson),
         _ => Err("must be prometheus, openmetrics or ndjson".to_owned()),
     }

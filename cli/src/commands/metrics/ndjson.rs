@@ -2,11 +2,11 @@
 //!
 //! The keys are a contract: docs/metrics.md.
 
-use super::data_model::cumulative;
-use super::definitions::{Observed, by_code, rule_names, shown_fields};
+use super::observation::Observed;
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
 use crate::ui::{output, time};
+use shmlimit::metrics::{by_code, cumulative, rule_names, shown_fields};
 use shmlimit::schema::{Kind, Part};
 use shmlimit::{RuleSnapshot, Snapshot, Value};
 use std::borrow::Cow;

@@ -1,28 +1,26 @@
 //! `--listen`: a small HTTP server. Each scrape reads the limiters again, so they may come and go.
 
 use super::connections::{Connection, Connections, Phase};
-use super::definitions;
 use super::hosts::{Hosts, without_port};
 use super::http::{self, Answer, Bad, Request};
-use super::text::{self, Standard};
+use super::observation;
 use crate::options::Place;
 use crate::platform::Stop;
 use crate::ui::failure::Failure;
 use crate::ui::{escape, output};
+use shmlimit::metrics::Format;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long answers that are under way may take when it is time to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 const PAGE: &str = "<!doctype html><html lang=\"en\"><title>shmlimit</title><h1>shmlimit</h1>\
                     <p><a href=\"/metrics\">Metrics</a></p></html>\n";
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 struct Server {
     place: Place,
@@ -154,16 +152,13 @@ impl Server {
     fn metrics(&self, accept: &str) -> Answer {
         let seen = {
             let _one_at_a_time = self.looking.lock();
-            definitions::observe(&self.place, self.name.as_deref())
+            observation::observe(&self.place, self.name.as_deref())
         };
         match seen {
             Ok(seen) => {
-                let families = definitions::families(&seen, SystemTime::now());
-                let (standard, content_type) = match wants_openmetrics(accept) {
-                    true => (Standard::OpenMetrics, OPENMETRICS),
-                    false => (Standard::Prometheus, PROMETHEUS),
-                };
-                Answer { status: "200 OK", content_type, more: "", body: text::write(&families, standard) }
+                let format = if wants_openmetrics(accept) { Format::OpenMetrics } else { Format::Prometheus };
+                let body = observation::text(&seen, format);
+                Answer { status: "200 OK", content_type: format.content_type(), more: "", body }
             }
             Err(failure) => {
                 let body = escape::lines(&format!("{failure}\n")).into_owned();

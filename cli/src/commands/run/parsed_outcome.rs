@@ -27,7 +27,7 @@ impl ParsedOutcome {
             "ok" => ParsedOutcome::Status(OK),
             "throttled" => ParsedOutcome::Status(THROTTLED),
             "none" => ParsedOutcome::Nothing,
-            _ => match NetError::parse(text) {
+            _ => match text.parse().ok() {
                 Some(error) => ParsedOutcome::Error(error),
                 None => ParsedOutcome::from_status(text.parse().ok()?)?,
             },

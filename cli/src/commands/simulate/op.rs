@@ -177,8 +177,9 @@ fn record(fields: &mut Fields) -> Result<Record, String> {
 fn force(fields: &mut Fields) -> Result<What, String> {
     let state = fields.text("state")?.ok_or("state: missing")?;
     let names = || BreakerCommand::ALL.map(BreakerCommand::as_str).join(", ");
-    let force = BreakerCommand::parse(&state)
-        .ok_or_else(|| format!("state = {state:?}: no such state; there are: {}", names()))?;
+    let force = state
+        .parse::<BreakerCommand>()
+        .map_err(|_| format!("state = {state:?}: no such state; there are: {}", names()))?;
     Ok(What::Force(force))
 }
 
@@ -231,7 +232,7 @@ fn priority(fields: &mut Fields) -> Result<Priority, String> {
         (name, other) => name.or(other),
     };
     let Some(name) = name else { return Ok(Priority::default()) };
-    Priority::parse(&name).ok_or_else(|| format!("priority = {name:?}: must be background, user or webhook"))
+    name.parse().map_err(|_| format!("priority = {name:?}: must be background, user or webhook"))
 }
 
 fn cost(fields: &mut Fields) -> Result<Option<Cost>, String> {

@@ -1,8 +1,9 @@
 //! The output: one line for each operation. The names are a contract (docs/simulate.md).
 
 use crate::ui::json::{self, Json, object};
+use shmlimit::Value;
 use shmlimit::headers::Reading;
-use shmlimit::{Nanos, Value};
+use shmlimit_kernel::Nanos;
 use shmlimit_kernel::breaker::BreakerState;
 use shmlimit_kernel::health_state::Transition;
 use shmlimit_kernel::policy::BreakerKind;

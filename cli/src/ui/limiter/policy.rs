@@ -1,8 +1,9 @@
 //! A limiter's settings in a few words.
 
 use crate::ui::time::nanos;
-use shmlimit::{Algorithm, Fairness, Nanos, Policy, RuleSnapshot, describe};
+use shmlimit::{Algorithm, Fairness, Policy, RuleSnapshot, describe};
 use shmlimit_kernel::BurstMode;
+use std::time::Duration;
 
 /// A policy on one line: of each rule the most that any one period can see, and how it counts (R147).
 pub fn summary(policy: &Policy) -> String {
@@ -46,7 +47,7 @@ fn allowance(policy: &Policy, i: usize) -> Option<String> {
 }
 
 /// A period after "any", and after a stroke.
-fn period_names(period: Nanos) -> (String, String) {
+fn period_names(period: Duration) -> (String, String) {
     let (long, short) = match describe::duration(period).as_str() {
         "1s" => ("second", "s"),
         "1m" => ("minute", "min"),
@@ -62,7 +63,9 @@ fn period_names(period: Nanos) -> (String, String) {
 pub fn terms(policy: &Policy, i: usize, rule: &RuleSnapshot) -> String {
     let terms = match describe::own_rate_of_breaker(policy, i) {
         Some(rate) => format!("{rate} by breaker.rate_base"),
-        None => format!("{} per {}", rule.limit, describe::duration(Nanos(nanos(rule.period)))),
+        None => {
+            format!("{} per {}", rule.limit, describe::duration(Duration::from_nanos(nanos(rule.period))))
+        }
     };
     // A rule without a name of its own has the algorithm's.
     if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }

@@ -3,14 +3,14 @@
 use super::enter::enter;
 use crate::health_state::Health;
 use crate::outcome::OutcomeClass;
-use crate::policy::Breaker;
+use crate::policy::StoredBreaker;
 use crate::state::{BreakerState, Memory, TransitionCause};
 use crate::time::Time;
 
 pub(super) fn evaluate<M: Memory>(
     m: &mut M,
     health: &mut Health,
-    breaker: &Breaker,
+    breaker: &StoredBreaker,
     class: OutcomeClass,
     now: Time,
 ) {
@@ -41,7 +41,7 @@ pub(super) fn evaluate<M: Memory>(
 pub(super) fn open<M: Memory>(
     m: &mut M,
     health: &mut Health,
-    breaker: &Breaker,
+    breaker: &StoredBreaker,
     cause: TransitionCause,
     now: Time,
 ) {

@@ -7,7 +7,7 @@
 use super::timers::compute_next_check;
 use crate::MAX_RULES;
 use crate::health_state::{Health, HealthStateMemory, HealthStateView};
-use crate::policy::{Algorithm, Breaker, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords};
+use crate::policy::{Algorithm, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords, StoredBreaker};
 use crate::rule::{self, RuleContext};
 use crate::state::{BreakerState, General, Held, Memory, View};
 use crate::terms::{TERMS_WORDS, Terms};
@@ -208,7 +208,7 @@ fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> Gene
 }
 
 /// Writes off probes that have not reported back in time, so that others can be sent (R133).
-pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
+pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &StoredBreaker, now: Time) {
     if health.state() != BreakerState::HalfOpen {
         return;
     }

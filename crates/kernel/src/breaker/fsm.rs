@@ -4,7 +4,7 @@ use super::enter::enter;
 use crate::growth::grown;
 use crate::health_state::{ATTEMPT, Health, OFFLINE};
 use crate::outcome::{self, OutcomeClass};
-use crate::policy::Breaker;
+use crate::policy::StoredBreaker;
 use crate::state::{BreakerState, Memory, TransitionCause};
 use crate::time::{Nanos, Time};
 
@@ -12,7 +12,7 @@ use crate::time::{Nanos, Time};
 pub(super) fn evaluate<M: Memory>(
     m: &mut M,
     health: &mut Health,
-    breaker: &Breaker,
+    breaker: &StoredBreaker,
     class: OutcomeClass,
     wait: Option<Nanos>,
     was_empty: bool,
@@ -79,7 +79,7 @@ pub(super) fn evaluate<M: Memory>(
 }
 
 /// Whether enough evaluations in a row have agreed (R52, R53).
-fn agrees(health: &mut Health, breaker: &Breaker, now_too: bool) -> bool {
+fn agrees(health: &mut Health, breaker: &StoredBreaker, now_too: bool) -> bool {
     health.agreed = if now_too { health.agreed.saturating_add(1) } else { 0 };
     health.agreed >= breaker.hysteresis
 }
@@ -88,7 +88,7 @@ fn agrees(health: &mut Health, breaker: &Breaker, now_too: bool) -> bool {
 pub(super) fn sleep<M: Memory>(
     m: &mut M,
     health: &mut Health,
-    breaker: &Breaker,
+    breaker: &StoredBreaker,
     cause: TransitionCause,
     wait: Option<Nanos>,
     now: Time,
@@ -104,7 +104,7 @@ pub(super) fn sleep<M: Memory>(
 }
 
 /// How long the k-th Sleep lasts: sleep_min · factor^(k-1), at most sleep_max.
-pub(super) fn cooldown(breaker: &Breaker, k: u32) -> Nanos {
-    let Breaker { sleep_min, cooldown_factor, sleep_max, .. } = *breaker;
+pub(super) fn cooldown(breaker: &StoredBreaker, k: u32) -> Nanos {
+    let StoredBreaker { sleep_min, cooldown_factor, sleep_max, .. } = *breaker;
     Nanos(grown(sleep_min.0, cooldown_factor, k.saturating_sub(1), sleep_max.0))
 }

@@ -4,6 +4,7 @@ use super::enter::enter;
 use super::tick::tick;
 use super::timers::schedule_check;
 use super::{consecutive, fsm};
+use crate::UnknownName;
 use crate::gate;
 use crate::health_state::{HealthStateMemory, HealthStateView, OFFLINE};
 use crate::outcome;
@@ -11,6 +12,7 @@ use crate::pace;
 use crate::policy::BreakerKind;
 use crate::state::{BreakerState, Core, Memory, TransitionCause};
 use crate::time::Time;
+use std::str::FromStr;
 
 crate::named_enum! {
     /// What an operator may say.
@@ -41,16 +43,22 @@ crate::named_enum! {
     pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    const NAMES;
     /// The word of exactly that name.
     fn named;
 }
 
-impl BreakerCommand {
-    /// The word of that name; `half-open` is as good as `half_open`.
-    pub fn parse(text: &str) -> Option<BreakerCommand> {
-        BreakerCommand::named(&text.replace('-', "_"))
-    }
+impl FromStr for BreakerCommand {
+    type Err = UnknownName;
 
+    /// Reads the word of that name; `half-open` is as good as `half_open`.
+    fn from_str(text: &str) -> Result<BreakerCommand, UnknownName> {
+        let unknown = || UnknownName::new("BreakerCommand", text, &BreakerCommand::NAMES);
+        BreakerCommand::named(&text.replace('-', "_")).ok_or_else(unknown)
+    }
+}
+
+impl BreakerCommand {
     /// Whether a breaker of that kind knows it.
     pub const fn fits(self, kind: BreakerKind) -> bool {
         match self {

@@ -3,7 +3,7 @@
 use super::effective::{apply_rates, base_rate, first_terms, rate, throttle_rate};
 use crate::growth::{exponent, grown};
 use crate::health_state::{Health, HealthStateMemory, HealthStateView, RAMPING};
-use crate::policy::{Breaker, LEAST_RAMP_FACTOR, PerSecond, PolicyWords};
+use crate::policy::{LEAST_RAMP_FACTOR, PerSecond, PolicyWords, StoredBreaker};
 use crate::rule::{self, Need, RuleContext, When};
 use crate::state::{BreakerState, Memory, RuleState, View};
 use crate::time::{Nanos, Time};
@@ -27,7 +27,7 @@ struct Ramp {
 }
 
 impl Ramp {
-    fn of<V: View>(v: &V, health: &Health, breaker: &Breaker) -> Ramp {
+    fn of<V: View>(v: &V, health: &Health, breaker: &StoredBreaker) -> Ramp {
         // What a policy allows at least; a damaged word must not make a million steps of it.
         let factor = breaker.ramp_factor.max(LEAST_RAMP_FACTOR);
         let (start, rate) = (v.ramp_from(), rate(v, health));
@@ -57,7 +57,7 @@ impl Ramp {
 }
 
 /// Makes all steps that are due.
-pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
+pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &StoredBreaker, now: Time) {
     let mut ramp = Ramp::of(m, health, breaker);
     if ramp.start != m.ramp_from() {
         m.set_ramp_from(ramp.start);

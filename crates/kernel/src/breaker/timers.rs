@@ -2,13 +2,13 @@
 
 use crate::gate;
 use crate::pause;
-use crate::policy::Breaker;
+use crate::policy::StoredBreaker;
 use crate::request::Block;
 use crate::state::{BreakerState, Health, Memory, OFFLINE, RAMPING, View};
 use crate::time::{Nanos, Time};
 
 /// The state, if it blocks every call; else the gate, if it is closed. To be asked after [`tick`](super::tick).
-pub(crate) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Block> {
+pub(crate) fn block(health: &Health, breaker: &StoredBreaker, now: Time) -> Option<Block> {
     if let Some(reason) = health.state().blocks() {
         return Some(Block { reason, until: due(health, breaker) });
     }
@@ -16,7 +16,7 @@ pub(crate) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Blo
 }
 
 /// When the state's timer is due, if it has one.
-pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
+pub fn due(health: &Health, breaker: &StoredBreaker) -> Option<Time> {
     match health.state() {
         BreakerState::Sleep | BreakerState::Open if !health.has(OFFLINE) => Some(health.until),
         BreakerState::CacheOnly if breaker.auto_recover > Nanos::ZERO => {
@@ -29,7 +29,7 @@ pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
 
 /// The end of the present state as it is reported: when its timer is due. That of a Sleep is not before the gate opens,
 /// which may be later: until then no call is made (R57).
-pub fn eta(health: &Health, breaker: &Breaker) -> Option<Time> {
+pub fn eta(health: &Health, breaker: &StoredBreaker) -> Option<Time> {
     let due = due(health, breaker);
     if health.state() == BreakerState::Sleep { due.map(|due| due.max(health.gate_until)) } else { due }
 }

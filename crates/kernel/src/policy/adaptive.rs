@@ -3,9 +3,9 @@
 use super::error::{Key, PolicyError};
 use super::health::MILLION;
 use super::name::{NAME_WORDS, Name};
-use super::{MAX_AMOUNT, named, within};
-use crate::span::MAX_SPAN;
+use super::{MAX_AMOUNT, named, within, within_span};
 use crate::time::Nanos;
+use core::time::Duration;
 use std::num::NonZeroU8;
 
 /// Most windows that headers may tell about.
@@ -28,8 +28,7 @@ crate::named_enum! {
     }
     /// The name in configuration files.
     pub const fn as_str;
-    /// The kind of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
 }
@@ -42,7 +41,7 @@ pub struct PaceWindowDraft<'a> {
     /// Its limit, unless the headers say another.
     pub limit: u64,
     /// Its length.
-    pub interval: Nanos,
+    pub interval: Duration,
     /// How it goes on.
     pub kind: WindowKind,
 }
@@ -59,7 +58,7 @@ pub struct AdaptiveDraft<'a> {
     /// So many gaps are needed before their average counts.
     pub min_samples: u32,
     /// Windows up to this length use the simple rule (R86).
-    pub short_window: Nanos,
+    pub short_window: Duration,
     /// The windows; others that headers tell about are ignored.
     pub windows: &'a [PaceWindowDraft<'a>],
 }
@@ -71,7 +70,7 @@ impl AdaptiveDraft<'_> {
         threshold: MILLION / 2,
         history: 100,
         min_samples: 10,
-        short_window: Nanos::from_secs(10),
+        short_window: Duration::from_secs(10),
         windows: &[],
     };
 }
@@ -89,10 +88,16 @@ pub struct PaceWindow {
     pub name: Name,
     /// Its limit, unless the headers say another.
     pub limit: u64,
-    /// Its length.
-    pub interval: Nanos,
+    pub(crate) interval: Nanos,
     /// How it goes on.
     pub kind: WindowKind,
+}
+
+impl PaceWindow {
+    /// Its length.
+    pub const fn interval(&self) -> Duration {
+        self.interval.duration()
+    }
 }
 
 /// How headers set the pace: valid.
@@ -106,8 +111,7 @@ pub struct Adaptive {
     pub history: u32,
     /// So many gaps are needed before their average counts.
     pub min_samples: u32,
-    /// Windows up to this length use the simple rule.
-    pub short_window: Nanos,
+    pub(crate) short_window: Nanos,
     windows: [Option<PaceWindow>; MAX_WINDOWS],
 }
 
@@ -123,7 +127,7 @@ impl Adaptive {
         check("adaptive.threshold", draft.threshold, 1, MILLION, " millionths")?;
         check("adaptive.history", draft.history, 1, MAX_HISTORY, "")?;
         check("adaptive.min_samples", draft.min_samples, 1, draft.history, " (adaptive.history)")?;
-        within(Key::top("adaptive.short_window"), draft.short_window.0, 0, u128::from(MAX_SPAN - 1), " ns")?;
+        within_span(Key::top("adaptive.short_window"), draft.short_window, Duration::ZERO)?;
         let count = draft.windows.len();
         if count > MAX_WINDOWS {
             return Err(PolicyError::TooMany { key: Key::top("adaptive.windows"), count, max: MAX_WINDOWS });
@@ -132,7 +136,7 @@ impl Adaptive {
         for (i, (slot, window)) in windows.iter_mut().zip(draft.windows).enumerate() {
             let key = |name| Key::of_window(i, name);
             within(key("limit"), window.limit, 1, u128::from(MAX_AMOUNT), "")?;
-            within(key("interval"), window.interval.0, 1, u128::from(MAX_SPAN - 1), " ns")?;
+            within_span(key("interval"), window.interval, Duration::from_nanos(1))?;
             if draft.windows[..i].iter().any(|other| other.name == window.name) {
                 let problem = "another window has the same name";
                 return Err(PolicyError::Conflict { key: key("name"), problem });
@@ -140,18 +144,25 @@ impl Adaptive {
             *slot = Some(PaceWindow {
                 name: named(key("name"), window.name)?,
                 limit: window.limit,
-                interval: window.interval,
+                interval: Nanos::of(window.interval),
                 kind: window.kind,
             });
         }
-        let AdaptiveDraft { parser, threshold, history, min_samples, short_window, .. } = *draft;
+        let AdaptiveDraft { parser, threshold, history, min_samples, .. } = *draft;
+        let short_window = Nanos::of(draft.short_window);
         Ok(Adaptive { parser, threshold, history, min_samples, short_window, windows })
     }
 
     /// This as a user would write it, with `windows`.
     pub fn draft<'a>(&self, windows: &'a [PaceWindowDraft<'a>]) -> AdaptiveDraft<'a> {
-        let Adaptive { parser, threshold, history, min_samples, short_window, .. } = *self;
+        let Adaptive { parser, threshold, history, min_samples, .. } = *self;
+        let short_window = self.short_window();
         AdaptiveDraft { parser, threshold, history, min_samples, short_window, windows }
+    }
+
+    /// Windows up to this length use the simple rule.
+    pub const fn short_window(&self) -> Duration {
+        self.short_window.duration()
     }
 
     /// The windows, in order.

@@ -21,11 +21,12 @@ use super::adaptive::{Adaptive, MAX_WINDOWS, PACE_WINDOW_WORDS, PaceWindowDraft}
 use super::health::{BACKOFF_WORDS, BREAKER_WORDS};
 use super::name::{NAME_WORDS, Name};
 use super::{
-    Algorithm, Backoff, Breaker, BurstFrom, BurstMode, OutcomeWindow, Policy, PolicyDraft, PolicyError,
-    Queueing, Rule, RuleDraft, WindowKind,
+    Algorithm, BurstFrom, BurstMode, Policy, PolicyDraft, PolicyError, Queueing, Rule, RuleDraft,
+    StoredBackoff, StoredBreaker, StoredWindow, WindowKind,
 };
 use crate::time::Nanos;
 use crate::{MAX_RULES, MAX_UNITS};
+use core::time::Duration;
 
 /// How many words an encoded policy takes.
 pub const POLICY_WORDS: usize = PACE_WINDOWS_AT + MAX_WINDOWS * PACE_WINDOW_WORDS;
@@ -72,17 +73,17 @@ pub trait PolicyWords {
     }
 
     /// Which outcomes count.
-    fn window_policy(&self) -> OutcomeWindow {
+    fn window_policy(&self) -> StoredWindow {
         bytemuck::cast::<[u64; 2], _>(self.policy(WINDOW_AT))
     }
 
     /// The breaker.
-    fn breaker_policy(&self) -> Breaker {
+    fn breaker_policy(&self) -> StoredBreaker {
         bytemuck::cast::<[u64; BREAKER_WORDS], _>(self.policy(BREAKER_AT))
     }
 
     /// The backoff.
-    fn backoff_policy(&self) -> Backoff {
+    fn backoff_policy(&self) -> StoredBackoff {
         bytemuck::cast::<[u64; BACKOFF_WORDS], _>(self.policy(BACKOFF_AT))
     }
 
@@ -161,6 +162,7 @@ impl PolicyWords for [u64; POLICY_WORDS] {
 
 impl Policy {
     /// The words that a segment stores.
+    #[doc(hidden)]
     pub fn encode(&self) -> [u64; POLICY_WORDS] {
         let mut words = [0; POLICY_WORDS];
         let mut put = |at: usize, values: &[u64]| words[at..at + values.len()].copy_from_slice(values);
@@ -169,9 +171,9 @@ impl Policy {
         let most = |n: Option<u32>| u64::from(n.unwrap_or(0));
         put(1, &[most(self.concurrency) | most(self.concurrency_background) << 32]);
         put(QUEUEING_AT, &[self.queueing.to_word()]);
-        put(WINDOW_AT, &bytemuck::cast::<_, [u64; 2]>(self.window));
-        put(BREAKER_AT, &bytemuck::cast::<_, [u64; BREAKER_WORDS]>(self.breaker));
-        put(BACKOFF_AT, &bytemuck::cast::<_, [u64; BACKOFF_WORDS]>(self.backoff));
+        put(WINDOW_AT, &bytemuck::cast::<_, [u64; 2]>(StoredWindow::from(self.window)));
+        put(BREAKER_AT, &bytemuck::cast::<_, [u64; BREAKER_WORDS]>(StoredBreaker::from(self.breaker)));
+        put(BACKOFF_AT, &bytemuck::cast::<_, [u64; BACKOFF_WORDS]>(StoredBackoff::from(self.backoff)));
         if let Some(adaptive) = self.adaptive {
             let (numbers, windows) = adaptive.to_words();
             put(ADAPTIVE_AT, &numbers);
@@ -188,13 +190,14 @@ impl Policy {
             let mode = u64::from(rule.burst_mode == BurstMode::FixedWindow);
             let head = rule.algorithm as u64 | u64::from(rule.unit) << 8 | mode << 16;
             let head = head | (rule.burst_from as u64) << 24 | rule.log_room << 32;
-            let tau = rule.tau.unwrap_or_default();
+            let (period, tau) = (Nanos::of(rule.period).0, Nanos::of(rule.tau.unwrap_or_default()).0);
             put(at, &rule.name.to_words());
-            put(at + NAME_WORDS, &[head, rule.limit, rule.period.0, rule.burst, tau.0, rule.reserve]);
+            put(at + NAME_WORDS, &[head, rule.limit, period, rule.burst, tau, rule.reserve]);
         }
         words
     }
 
+    #[doc(hidden)]
     /// The policy that was encoded. Any words give a valid policy that encodes to the same words, or an error.
     pub fn decode(words: &[u64; POLICY_WORDS]) -> Result<Policy, PolicyError> {
         let damaged = |word| PolicyError::Damaged { word };
@@ -219,10 +222,10 @@ impl Policy {
                 algorithm: Algorithm::from_code(head as u8).ok_or(damaged(at + NAME_WORDS))?,
                 unit: (head >> 8) as u8 % MAX_UNITS as u8,
                 limit,
-                period: Nanos(period),
+                period: Duration::from_nanos(period),
                 burst,
                 burst_from: BurstFrom::from_code((head >> 24) as u8),
-                tau: Some(Nanos(tau)).filter(|tau| tau.0 > 0),
+                tau: (tau > 0).then_some(Duration::from_nanos(tau)),
                 burst_mode: if window_mode { BurstMode::FixedWindow } else { BurstMode::GcraTau },
                 reserve,
                 log_room: head >> 32,
@@ -231,14 +234,15 @@ impl Policy {
         // One validation for all: what was stored is judged like what a user writes.
         let drafts: [RuleDraft<'_>; MAX_RULES] = std::array::from_fn(|i| match &rules[i] {
             Some(rule) => rule.draft(units[usize::from(rule.unit)].as_str()),
-            None => RuleDraft::new(Algorithm::Gcra, 1, Nanos(1)),
+            None => RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(1)),
         });
         let adaptive = words.adaptive_policy();
-        let nothing = PaceWindowDraft { name: "", limit: 0, interval: Nanos(0), kind: WindowKind::Fixed };
+        let nothing =
+            PaceWindowDraft { name: "", limit: 0, interval: Duration::ZERO, kind: WindowKind::Fixed };
         let mut windows = [nothing; MAX_WINDOWS];
         let mut count = 0;
         for (slot, window) in windows.iter_mut().zip(adaptive.iter().flat_map(Adaptive::windows)) {
-            let (limit, interval, kind) = (window.limit, window.interval, window.kind);
+            let (limit, interval, kind) = (window.limit, window.interval(), window.kind);
             *slot = PaceWindowDraft { name: window.name.as_str(), limit, interval, kind };
             count += 1;
         }
@@ -253,9 +257,9 @@ impl Policy {
             rules: &drafts[..rule_count],
             priorities: queueing.priorities,
             passthrough: words.is_passthrough(),
-            window: words.window_policy(),
-            breaker: words.breaker_policy(),
-            backoff: words.backoff_policy(),
+            window: words.window_policy().into(),
+            breaker: words.breaker_policy().into(),
+            backoff: words.backoff_policy().into(),
             adaptive: adaptive.as_ref().map(|adaptive| adaptive.draft(&windows[..count])),
         })?;
         match policy.encode().iter().zip(words).position(|(ours, theirs)| ours != theirs) {

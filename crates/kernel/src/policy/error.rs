@@ -73,24 +73,6 @@ pub enum PolicyError {
         /// What was given.
         value: String,
     },
-    /// No such algorithm.
-    #[error(
-        "{key} = {value:?}: must be one of token_bucket gcra leaky_bucket fixed_window sliding_log sliding_counter"
-    )]
-    UnknownAlgorithm {
-        /// Where.
-        key: Key,
-        /// What was given.
-        value: String,
-    },
-    /// No such fairness.
-    #[error("{key} = {value:?}: must be \"process\" or \"fifo\"")]
-    UnknownFairness {
-        /// Where.
-        key: Key,
-        /// What was given.
-        value: String,
-    },
     /// Two keys that cannot be used together.
     #[error("{key}: {problem}")]
     Conflict {

@@ -1,14 +1,14 @@
 //! The parts of a policy that concern how calls end: outcome window, breaker, backoff.
 //!
-//! Plain words, because the breaker reads them at every recorded outcome. Parts of a whole are in millionths, rates in
-//! billionths of a unit per second, so that every setting people write is exact.
+//! Parts of a whole are in millionths, rates in billionths of a unit per second, so that every setting people write is
+//! exact. Each part has a twin of plain words, which a segment stores and which decisions read ([`super::stored`]).
 
 use super::error::{Key, PolicyError};
-use super::within;
+use super::stored::stored;
+use super::{within, within_span};
 use crate::MAX_PERMITS;
-use crate::span::MAX_SPAN;
-use crate::time::Nanos;
 use bytemuck::{Pod, Zeroable};
+use core::time::Duration;
 
 /// One, in millionths.
 pub const MILLION: u32 = 1_000_000;
@@ -18,7 +18,7 @@ pub const LEAST_RAMP_FACTOR: u32 = MILLION + 1000;
 pub const MAX_OUTCOMES: u32 = 1024;
 
 /// The least time between two rises.
-pub const FASTEST_RAMP: Nanos = Nanos::from_millis(1);
+pub const FASTEST_RAMP: Duration = Duration::from_millis(1);
 
 /// Units per second, in billionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -37,22 +37,22 @@ impl PerSecond {
     pub const FASTEST: PerSecond = PerSecond(1 << 62);
 }
 
-/// Which outcomes count (R42, R47).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct OutcomeWindow {
-    /// An outcome of exactly this age is out.
-    pub max_age: Nanos,
-    /// How many of the newest count.
-    pub max_count: u32,
-    /// So many are needed before a ratio can be called too high.
-    pub min_samples: u32,
+stored! {
+    /// Which outcomes count (R42, R47).
+    pub struct OutcomeWindow as StoredWindow {
+        /// An outcome of exactly this age is out.
+        pub max_age: Duration,
+        /// How many of the newest count.
+        pub max_count: u32,
+        /// So many are needed before a ratio can be called too high.
+        pub min_samples: u32,
+    }
 }
 
 impl OutcomeWindow {
     /// What holds unless said otherwise.
     pub const DEFAULT: Self =
-        OutcomeWindow { max_age: Nanos::from_secs(30), max_count: 300, min_samples: 10 };
+        OutcomeWindow { max_age: Duration::from_secs(30), max_count: 300, min_samples: 10 };
 }
 
 impl Default for OutcomeWindow {
@@ -77,77 +77,77 @@ crate::named_enum! {
     pub const ALL;
     /// The name in configuration files.
     pub const fn as_str;
-    /// The kind of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
 }
 
-/// The breaker's numbers (R50, R78). Durations in nanoseconds, parts and factors in millionths.
-///
-/// ```
-/// use shmlimit_kernel::policy::{Breaker, BreakerKind};
-/// use shmlimit_kernel::{Nanos, Policy, PolicyDraft};
-///
-/// let mut breaker = Breaker::of(BreakerKind::Consecutive);
-/// breaker.failure_threshold = 3;
-/// breaker.reset_timeout = Nanos::from_secs(30);
-/// let policy = Policy::new(&PolicyDraft { breaker, ..PolicyDraft::default() })?;
-/// # Ok::<(), shmlimit_kernel::PolicyError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Breaker {
-    /// The full rate; 0 = what the first rule allows.
-    pub rate_base: PerSecond,
-    /// The rate while probing.
-    pub probe_rate: PerSecond,
-    /// How long a ratio of `p_sleep` must last.
-    pub sleep_after: Nanos,
-    /// The first cooldown.
-    pub sleep_min: Nanos,
-    /// The longest cooldown.
-    pub sleep_max: Nanos,
-    /// How often the rate rises after a recovery.
-    pub ramp_every: Nanos,
-    /// How long CacheOnly lasts before it tries to recover by itself; 0 = until an operator says so.
-    pub auto_recover: Nanos,
-    /// A probe that has not reported back after this is written off (R133).
-    pub probe_timeout: Nanos,
-    /// How long a consecutive breaker stays open.
-    pub reset_timeout: Nanos,
-    /// 0 none, 1 fsm, 2 consecutive.
-    kind: u32,
-    /// Non-zero: network errors do not count (R139).
-    net_ignored: u32,
-    /// The ratio of errors at which to throttle.
-    pub p_throttle: u32,
-    /// The ratio below which it is healthy again; above 0.
-    pub p_recover: u32,
-    /// The ratio at which to sleep, if it lasts.
-    pub p_sleep: u32,
-    /// How much longer each cooldown is than the one before.
-    pub cooldown_factor: u32,
-    /// How much the rate rises each time.
-    pub ramp_factor: u32,
-    /// So many 429 in a row throttle.
-    pub n_throttle: u32,
-    /// So many 429 in a row lead to Sleep.
-    pub n_cacheonly: u32,
-    /// Successes needed to leave Throttle.
-    pub s_recover: u32,
-    /// Successful probes needed to leave HalfOpen.
-    pub s_probe_ok: u32,
-    /// So many evaluations in a row must agree before a ratio moves anything.
-    pub hysteresis: u32,
-    /// Probes in flight at a time.
-    pub probe_concurrency: u32,
-    /// After so many Sleeps without Normal the next one is CacheOnly; 0 = never (R141).
-    pub cache_only_after: u32,
-    /// Failures in a row that open a consecutive breaker.
-    pub failure_threshold: u32,
-    /// Successes that close it.
-    pub required_successes: u32,
+stored! {
+    /// The breaker's numbers (R50, R78). Parts and factors are in millionths.
+    ///
+    /// ```
+    /// use shmlimit_kernel::policy::{Breaker, BreakerKind};
+    /// use shmlimit_kernel::{Policy, PolicyDraft};
+    /// use std::time::Duration;
+    ///
+    /// let mut breaker = Breaker::of(BreakerKind::Consecutive);
+    /// breaker.failure_threshold = 3;
+    /// breaker.reset_timeout = Duration::from_secs(30);
+    /// let policy = Policy::new(&PolicyDraft { breaker, ..PolicyDraft::default() })?;
+    /// # Ok::<(), shmlimit_kernel::PolicyError>(())
+    /// ```
+    pub struct Breaker as StoredBreaker {
+        /// The full rate; 0 = what the first rule allows.
+        pub rate_base: PerSecond,
+        /// The rate while probing.
+        pub probe_rate: PerSecond,
+        /// How long a ratio of `p_sleep` must last.
+        pub sleep_after: Duration,
+        /// The first cooldown.
+        pub sleep_min: Duration,
+        /// The longest cooldown.
+        pub sleep_max: Duration,
+        /// How often the rate rises after a recovery.
+        pub ramp_every: Duration,
+        /// How long CacheOnly lasts before it tries to recover by itself; 0 = until an operator says so.
+        pub auto_recover: Duration,
+        /// A probe that has not reported back after this is written off (R133).
+        pub probe_timeout: Duration,
+        /// How long a consecutive breaker stays open.
+        pub reset_timeout: Duration,
+        /// 0 none, 1 fsm, 2 consecutive.
+        kind: u32,
+        /// Non-zero: network errors do not count (R139).
+        net_ignored: u32,
+        /// The ratio of errors at which to throttle.
+        pub p_throttle: u32,
+        /// The ratio below which it is healthy again; above 0.
+        pub p_recover: u32,
+        /// The ratio at which to sleep, if it lasts.
+        pub p_sleep: u32,
+        /// How much longer each cooldown is than the one before.
+        pub cooldown_factor: u32,
+        /// How much the rate rises each time.
+        pub ramp_factor: u32,
+        /// So many 429 in a row throttle.
+        pub n_throttle: u32,
+        /// So many 429 in a row lead to Sleep.
+        pub n_cacheonly: u32,
+        /// Successes needed to leave Throttle.
+        pub s_recover: u32,
+        /// Successful probes needed to leave HalfOpen.
+        pub s_probe_ok: u32,
+        /// So many evaluations in a row must agree before a ratio moves anything.
+        pub hysteresis: u32,
+        /// Probes in flight at a time.
+        pub probe_concurrency: u32,
+        /// After so many Sleeps without Normal the next one is CacheOnly; 0 = never (R141).
+        pub cache_only_after: u32,
+        /// Failures in a row that open a consecutive breaker.
+        pub failure_threshold: u32,
+        /// Successes that close it.
+        pub required_successes: u32,
+    }
 }
 
 /// How many words [`Breaker`] takes.
@@ -158,13 +158,13 @@ impl Breaker {
     pub const DEFAULT: Self = Breaker {
         rate_base: PerSecond(0),
         probe_rate: PerSecond::whole(3),
-        sleep_after: Nanos::from_secs(300),
-        sleep_min: Nanos::from_secs(2),
-        sleep_max: Nanos::from_secs(300),
-        ramp_every: Nanos::from_secs(300),
-        auto_recover: Nanos::ZERO,
-        probe_timeout: Nanos::from_secs(60),
-        reset_timeout: Nanos::from_secs(300),
+        sleep_after: Duration::from_secs(300),
+        sleep_min: Duration::from_secs(2),
+        sleep_max: Duration::from_secs(300),
+        ramp_every: Duration::from_secs(300),
+        auto_recover: Duration::ZERO,
+        probe_timeout: Duration::from_secs(60),
+        reset_timeout: Duration::from_secs(300),
         kind: 0,
         net_ignored: 0,
         p_throttle: 200_000,
@@ -203,14 +203,9 @@ impl Breaker {
         self
     }
 
-    /// Which kind it is; any word is one.
-    #[inline]
+    /// Which kind it is.
     pub const fn kind(&self) -> BreakerKind {
-        match self.kind {
-            1 => BreakerKind::Fsm,
-            2 => BreakerKind::Consecutive,
-            _ => BreakerKind::None,
-        }
+        kind_of(self.kind)
     }
 
     /// The same, with network errors counted or not (R139).
@@ -221,7 +216,6 @@ impl Breaker {
     }
 
     /// Whether network errors count.
-    #[inline]
     pub const fn counts_network_errors(&self) -> bool {
         self.net_ignored == 0
     }
@@ -235,19 +229,18 @@ impl Breaker {
             check(name, u64::from(value), u64::from(least), 1000 * u64::from(MILLION), " millionths")
         };
         let count = |name, value: u32| check(name, u64::from(value), 1, 1_000_000, "");
-        let time = |name, value: Nanos, least| check(name, value.0, least, MAX_SPAN - 1, " ns");
         let rate = |name, value: PerSecond, least| {
             check(name, value.0, least, PerSecond::FASTEST.0, " billionths a second")
         };
         rate("breaker.rate_base", self.rate_base, 0)?;
         rate("breaker.probe_rate", self.probe_rate, 1)?;
-        time("breaker.sleep_after", self.sleep_after, 0)?;
-        time("breaker.sleep_min", self.sleep_min, 1)?;
-        time("breaker.sleep_max", self.sleep_max, 1)?;
-        time("breaker.ramp_every", self.ramp_every, FASTEST_RAMP.0)?;
-        time("breaker.auto_recover", self.auto_recover, 0)?;
-        time("breaker.probe_timeout", self.probe_timeout, 1)?;
-        time("breaker.reset_timeout", self.reset_timeout, 1)?;
+        time("breaker.sleep_after", self.sleep_after, Duration::ZERO)?;
+        time("breaker.sleep_min", self.sleep_min, NANOSECOND)?;
+        time("breaker.sleep_max", self.sleep_max, NANOSECOND)?;
+        time("breaker.ramp_every", self.ramp_every, FASTEST_RAMP)?;
+        time("breaker.auto_recover", self.auto_recover, Duration::ZERO)?;
+        time("breaker.probe_timeout", self.probe_timeout, NANOSECOND)?;
+        time("breaker.reset_timeout", self.reset_timeout, NANOSECOND)?;
         part("breaker.p_throttle", self.p_throttle, 0)?;
         // No ratio is below 0: the breaker would never recover.
         part("breaker.p_recover", self.p_recover, 1)?;
@@ -271,6 +264,29 @@ impl Breaker {
     }
 }
 
+impl StoredBreaker {
+    /// Which kind it is; any word is one.
+    #[inline]
+    pub const fn kind(&self) -> BreakerKind {
+        kind_of(self.kind)
+    }
+
+    /// Whether network errors count.
+    #[inline]
+    pub const fn counts_network_errors(&self) -> bool {
+        self.net_ignored == 0
+    }
+}
+
+#[inline]
+const fn kind_of(word: u32) -> BreakerKind {
+    match word {
+        1 => BreakerKind::Fsm,
+        2 => BreakerKind::Consecutive,
+        _ => BreakerKind::None,
+    }
+}
+
 crate::named_enum! {
     /// Whether a computed wait is drawn at random (R74).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -283,32 +299,31 @@ crate::named_enum! {
     }
     /// The name in configuration files.
     pub const fn as_str;
-    /// The jitter of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
 }
 
-/// How long to wait after a failed call, and how often to try again (R68 to R77).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Backoff {
-    /// The ceiling of the first wait.
-    pub base: Nanos,
-    /// The ceiling of all waits.
-    pub cap: Nanos,
-    /// The least that a Retry-After counts (R70).
-    pub min_sleep: Nanos,
-    /// The most that a Retry-After counts (R71).
-    pub retry_after_max: Nanos,
-    /// How much higher each ceiling is, in millionths.
-    pub factor: u32,
-    /// Non-zero: no jitter.
-    steady: u32,
-    /// How often a call somebody waits for is tried again (R76).
-    pub retries_user: u32,
-    /// How often a background call is.
-    pub retries_background: u32,
+stored! {
+    /// How long to wait after a failed call, and how often to try again (R68 to R77).
+    pub struct Backoff as StoredBackoff {
+        /// The ceiling of the first wait.
+        pub base: Duration,
+        /// The ceiling of all waits.
+        pub cap: Duration,
+        /// The least that a Retry-After counts (R70).
+        pub min_sleep: Duration,
+        /// The most that a Retry-After counts (R71).
+        pub retry_after_max: Duration,
+        /// How much higher each ceiling is, in millionths.
+        pub factor: u32,
+        /// Non-zero: no jitter.
+        steady: u32,
+        /// How often a call somebody waits for is tried again (R76).
+        pub retries_user: u32,
+        /// How often a background call is.
+        pub retries_background: u32,
+    }
 }
 
 /// How many words [`Backoff`] takes.
@@ -317,10 +332,10 @@ pub const BACKOFF_WORDS: usize = 6;
 impl Backoff {
     /// What holds unless said otherwise.
     pub const DEFAULT: Self = Backoff {
-        base: Nanos::from_millis(1500),
-        cap: Nanos::from_secs(30),
-        min_sleep: Nanos::from_secs(1),
-        retry_after_max: Nanos::from_secs(86_400),
+        base: Duration::from_millis(1500),
+        cap: Duration::from_secs(30),
+        min_sleep: Duration::from_secs(1),
+        retry_after_max: Duration::from_secs(86_400),
         factor: 2 * MILLION,
         steady: 0,
         retries_user: 2,
@@ -348,11 +363,10 @@ impl Backoff {
     }
 
     pub(super) fn check(&self) -> Result<(), PolicyError> {
-        let time = |name, value: Nanos, least| check(name, value.0, least, MAX_SPAN - 1, " ns");
-        time("backoff.base", self.base, 0)?;
-        time("backoff.cap", self.cap, 0)?;
-        time("backoff.min_sleep", self.min_sleep, 0)?;
-        time("backoff.retry_after_max", self.retry_after_max, 0)?;
+        time("backoff.base", self.base, Duration::ZERO)?;
+        time("backoff.cap", self.cap, Duration::ZERO)?;
+        time("backoff.min_sleep", self.min_sleep, Duration::ZERO)?;
+        time("backoff.retry_after_max", self.retry_after_max, Duration::ZERO)?;
         let factor = u64::from(self.factor);
         check("backoff.factor", factor, u64::from(MILLION), 1000 * u64::from(MILLION), " millionths")?;
         check("backoff.retries_user", u64::from(self.retries_user), 0, 1_000_000, "")?;
@@ -365,12 +379,25 @@ impl Backoff {
     }
 }
 
+impl StoredBackoff {
+    /// Whether waits are drawn at random.
+    pub const fn jitter(&self) -> Jitter {
+        if self.steady == 0 { Jitter::Full } else { Jitter::None }
+    }
+}
+
 impl OutcomeWindow {
     pub(super) fn check(&self) -> Result<(), PolicyError> {
-        check("window.max_age", self.max_age.0, 1, MAX_SPAN - 1, " ns")?;
+        time("window.max_age", self.max_age, NANOSECOND)?;
         check("window.max_count", u64::from(self.max_count), 1, u64::from(MAX_OUTCOMES), "")?;
         check("window.min_samples", u64::from(self.min_samples), 0, u64::from(MAX_OUTCOMES), "")
     }
+}
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+fn time(name: &'static str, value: Duration, least: Duration) -> Result<(), PolicyError> {
+    within_span(Key::top(name), value, least)
 }
 
 fn check(

@@ -8,6 +8,7 @@ mod health;
 mod name;
 mod queueing;
 mod rule;
+pub mod stored;
 
 pub use adaptive::{
     Adaptive, AdaptiveDraft, HeaderCode, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
@@ -17,14 +18,16 @@ pub use error::{Key, PolicyError};
 #[cfg(not(loom))]
 pub use error::{decimal_text, duration_text};
 pub use health::{
-    Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond,
+    Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow,
+    PerSecond, StoredBackoff, StoredBreaker, StoredWindow,
 };
 pub use name::{NAME_LEN, NAME_WORDS, Name};
 pub use queueing::{Fairness, Queueing, WHOLE_SHARE};
 pub use rule::{Algorithm, AlgorithmKind, BurstFrom, BurstMode, Rule, RuleDraft};
 
-use super::time::Nanos;
+use super::span::MAX_SPAN;
 use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
+use core::time::Duration;
 
 /// The largest `limit`, `burst` or `reserve`: far above any real rate, small enough for exact arithmetic.
 pub const MAX_AMOUNT: u64 = 1 << 48;
@@ -112,7 +115,7 @@ const UNUSED: Rule = Rule {
     algorithm: Algorithm::Gcra,
     unit: 0,
     limit: 1,
-    period: Nanos(1),
+    period: Duration::from_nanos(1),
     burst: 1,
     burst_from: BurstFrom::Given,
     tau: None,
@@ -177,6 +180,7 @@ impl Policy {
 
     /// This policy where each sliding log keeps the room that the rule of the same place and name has in `old`, if that is
     /// enough: a log stays where it is, with all it has seen (R110).
+    #[doc(hidden)]
     #[must_use]
     pub fn keeping_logs_of(mut self, old: &Policy) -> Policy {
         let rules = &mut self.rules[..self.count];
@@ -255,6 +259,15 @@ fn within(key: Key, value: u64, min: u128, max: u128, unit: &'static str) -> Res
         return Err(PolicyError::OutOfRange { key, value: value_wide, min, max, unit });
     }
     Ok(value)
+}
+
+/// Judges a duration.
+fn within_span(key: Key, value: Duration, least: Duration) -> Result<(), PolicyError> {
+    let (value, min, max) = (value.as_nanos(), least.as_nanos(), u128::from(MAX_SPAN - 1));
+    if value < min || value > max {
+        return Err(PolicyError::OutOfRange { key, value, min, max, unit: " ns" });
+    }
+    Ok(())
 }
 
 fn named(key: Key, text: &str) -> Result<Name, PolicyError> {

@@ -1,7 +1,5 @@
 //! The part of a policy that says how waiting calls are served.
 
-use super::error::{Key, PolicyError};
-
 crate::named_enum! {
     /// Whose turn it is among those who wait with the same priority (R131).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,16 +14,7 @@ crate::named_enum! {
     pub const fn as_str;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
-    /// The fairness of that name.
-    fn named;
-}
-
-impl Fairness {
-    /// Reads the name from a configuration.
-    pub fn parse(text: &str) -> Result<Fairness, PolicyError> {
-        Fairness::named(text)
-            .ok_or_else(|| PolicyError::UnknownFairness { key: Key::top("fairness"), value: text.to_owned() })
-    }
+    impl FromStr;
 }
 
 /// How those who wait are served, as decisions need it.

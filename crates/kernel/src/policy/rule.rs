@@ -2,10 +2,10 @@
 
 use super::error::{Key, PolicyError};
 use super::name::Name;
-use super::{MAX_AMOUNT, named, within};
+use super::{MAX_AMOUNT, named, within, within_span};
 use crate::MAX_LOG;
 use crate::span::MAX_SPAN;
-use crate::time::Nanos;
+use core::time::Duration;
 
 /// Every log has room for at least this limit: it takes a few pages, and most limits can be raised within them.
 const LEAST_LOG_ROOM: u64 = 4096;
@@ -38,18 +38,10 @@ crate::named_enum! {
     /// The algorithm stored as `code`.
     #[inline]
     pub const fn from_code(u8);
-    /// The algorithm of that name.
-    fn named;
+    impl FromStr;
 }
 
 impl Algorithm {
-    /// Reads the name that rule number `rule` has in a configuration.
-    pub fn parse(rule: usize, text: &str) -> Result<Algorithm, PolicyError> {
-        let key = Key::of_rule(rule, "algorithm");
-        let unknown = || PolicyError::UnknownAlgorithm { key, value: text.to_owned() };
-        Algorithm::named(text).ok_or_else(unknown)
-    }
-
     /// Whether it has a capacity of its own, apart from its limit.
     pub const fn has_burst(self) -> bool {
         matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
@@ -110,8 +102,7 @@ crate::named_enum! {
     }
     /// The name in configuration files.
     pub const fn as_str;
-    /// The mode of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
 }
@@ -163,13 +154,13 @@ pub struct RuleDraft<'a> {
     /// Units per period.
     pub limit: u64,
     /// The period.
-    pub period: Nanos,
+    pub period: Duration,
     /// Capacity; default `limit`. Buckets and GCRA only.
     pub burst: Option<u64>,
     /// The origin of that burst, if there is one.
     pub burst_from: BurstFrom,
     /// GCRA only, instead of `burst`.
-    pub tau: Option<Nanos>,
+    pub tau: Option<Duration>,
     /// GCRA only.
     pub burst_mode: BurstMode,
     /// Units that background must leave (R107).
@@ -181,7 +172,7 @@ pub struct RuleDraft<'a> {
 
 impl RuleDraft<'_> {
     /// `limit` requests per `period`, everything else by default.
-    pub const fn new(algorithm: Algorithm, limit: u64, period: Nanos) -> Self {
+    pub const fn new(algorithm: Algorithm, limit: u64, period: Duration) -> Self {
         RuleDraft {
             name: None,
             algorithm,
@@ -211,13 +202,13 @@ pub struct Rule {
     /// Units per period.
     pub limit: u64,
     /// The period.
-    pub period: Nanos,
+    pub period: Duration,
     /// Capacity in whole units: what can be had at once. With `tau`, what that comes to.
     pub burst: u64,
     /// The origin of the burst.
     pub burst_from: BurstFrom,
     /// The capacity as a time, if it was given so.
-    pub tau: Option<Nanos>,
+    pub tau: Option<Duration>,
     /// What the burst means.
     pub burst_mode: BurstMode,
     /// Units that background must leave.
@@ -263,8 +254,8 @@ impl Rule {
         let conflict = |name, problem| Err(PolicyError::Conflict { key: key(name), problem });
         let most = if draft.algorithm == Algorithm::SlidingLog { MAX_LOG } else { MAX_AMOUNT };
         within(key("limit"), draft.limit, 1, u128::from(most), "")?;
-        within(key("period"), draft.period.0, 1, u128::from(MAX_SPAN - 1), " ns")?;
-        let (limit, period) = (u128::from(draft.limit), u128::from(draft.period.0));
+        within_span(key("period"), draft.period, Duration::from_nanos(1))?;
+        let (limit, period) = (u128::from(draft.limit), draft.period.as_nanos());
         if draft.burst_mode == BurstMode::FixedWindow && draft.algorithm != Algorithm::Gcra {
             return conflict("burst_mode", "only gcra has a burst mode");
         }
@@ -283,11 +274,12 @@ impl Rule {
             }
             (Some(tau), None) => {
                 let least = period.div_ceil(limit);
-                within(key("tau"), tau.0, least, u128::from(MAX_SPAN - 1), " ns")?;
-                let units = u128::from(tau.0) * limit / period;
+                // At most the period, which fits.
+                within_span(key("tau"), tau, Duration::from_nanos(u64::try_from(least).unwrap_or(u64::MAX)))?;
+                let units = tau.as_nanos() * limit / period;
                 let too_long = PolicyError::OutOfRange {
                     key: key("tau"),
-                    value: u128::from(tau.0),
+                    value: tau.as_nanos(),
                     min: least,
                     max: u128::from(MAX_AMOUNT) * period / limit,
                     unit: " ns",

@@ -25,11 +25,14 @@ crate::named_enum! {
         /// No call until its timer is over, of a consecutive breaker.
         Open = 5 => "open",
     }
+    /// All of them.
+    pub const ALL;
     /// The state stored as `code`; any number is one.
     #[inline]
     pub const fn from_code(u32) or Normal;
     /// The name, but for the Normal of a consecutive breaker.
     const fn name;
+    impl FromStr;
 }
 
 impl BreakerState {
@@ -81,10 +84,13 @@ crate::named_enum! {
         /// Was open long enough.
         ResetTimeout = 10 => "reset_timeout",
     }
+    /// All of them.
+    pub const ALL;
     /// The cause stored as `code`; any number is one.
     pub const fn from_code(u8) or Forced;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 /// The breaker's state, the gate, and what decides about them.

@@ -1,5 +1,6 @@
 //! The pause of a limiter, as stored.
 
+use crate::characters::is_unsafe;
 use crate::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
@@ -99,6 +100,5 @@ pub fn is_showable(text: &str) -> bool {
 }
 
 fn shown(letter: char) -> char {
-    let turns = matches!(letter, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if letter.is_control() || turns { char::REPLACEMENT_CHARACTER } else { letter }
+    if is_unsafe(letter) { char::REPLACEMENT_CHARACTER } else { letter }
 }

@@ -17,9 +17,10 @@ use shmlimit_kernel::policy::{
 use shmlimit_kernel::state::{Held, Memory, View};
 use shmlimit_kernel::time::Nanos;
 use shmlimit_kernel::{LocalMemory, decide, rule};
+use std::time::Duration;
 
 pub fn segment(directory: &tempfile::TempDir) -> Segment {
-    let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
+    let daily = RuleDraft::new(Algorithm::Gcra, 10, Duration::from_secs(86_400));
     make(directory, Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap())
 }
 
@@ -93,7 +94,7 @@ fn deleted_segment_whose_lock_holder_died_passes_on_used_up_calendar_windows() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     // A window that began around the year 2001 and does not end during this test.
-    let window = RuleDraft::new(Algorithm::FixedWindow, 10, Nanos::from_secs(1_000_000_000));
+    let window = RuleDraft::new(Algorithm::FixedWindow, 10, Duration::from_secs(1_000_000_000));
     let policy = Policy::new(&PolicyDraft { rules: &[window], ..PolicyDraft::default() }).unwrap();
     segment.change_policy(|_| Ok(policy)).unwrap();
     segment.words.store(layout::VERSION, 7);
@@ -101,7 +102,7 @@ fn deleted_segment_whose_lock_holder_died_passes_on_used_up_calendar_windows() {
 
     let seed = segment.seed().unwrap();
     let [until, count, ..] = seed.rule(0).0;
-    let left = window.period.0 - sys::wall_now() % window.period.0;
+    let left = Nanos::of(window.period).0 - sys::wall_now() % Nanos::of(window.period).0;
     let ends_in = until - segment.now(&segment.attachment().unwrap()).0;
     assert!(ends_in.abs_diff(left) < 60_000_000_000, "the window that is used up is the one of now");
     assert_eq!(count, 10);
@@ -197,7 +198,7 @@ fn r135_different_boot_identity_is_not_a_reboot_while_other_participants_live() 
 
 /// A policy whose breaker raises the rate after recovery in the smallest possible steps: about 700 of them.
 fn with_a_slow_ramp() -> Policy {
-    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Nanos::from_secs(1));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Duration::from_secs(1));
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     (breaker.ramp_factor, breaker.s_probe_ok) = (LEAST_RAMP_FACTOR, 1);
     Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
@@ -258,12 +259,16 @@ fn longest_policy(salt: u64) -> Policy {
         unit: Some(units[i % 4]),
         burst: Some(1_000_003 + salt),
         reserve: 1 + salt,
-        ..RuleDraft::new(algorithms[salt as usize % 2], 7 + salt, Nanos(3_600_000_000_001 + salt))
+        ..RuleDraft::new(
+            algorithms[salt as usize % 2],
+            7 + salt,
+            Duration::from_nanos(3_600_000_000_001 + salt),
+        )
     });
     let windows: [PaceWindowDraft<'_>; 8] = std::array::from_fn(|i| PaceWindowDraft {
         name: &names[8 + i],
         limit: 100 + salt,
-        interval: Nanos::from_secs(60 + salt),
+        interval: Duration::from_secs(60 + salt),
         kind: [WindowKind::Fixed, WindowKind::Sliding][salt as usize % 2],
     });
     let kinds = [BreakerKind::Consecutive, BreakerKind::Fsm];
@@ -277,7 +282,7 @@ fn longest_policy(salt: u64) -> Policy {
     for time in
         [&mut breaker.sleep_after, &mut breaker.sleep_min, &mut breaker.sleep_max, &mut breaker.ramp_every]
     {
-        time.0 += salt;
+        *time += Duration::from_nanos(salt);
     }
     let draft = PolicyDraft {
         provider: &names[0],

@@ -39,9 +39,9 @@ fn daily(algorithm: Algorithm) -> Policy {
         Algorithm::Gcra => RuleDraft {
             burst: Some(LIMIT),
             burst_mode: BurstMode::FixedWindow,
-            ..RuleDraft::new(algorithm, 1, Nanos(DAY))
+            ..RuleDraft::new(algorithm, 1, Duration::from_nanos(DAY))
         },
-        _ => RuleDraft::new(algorithm, LIMIT, Nanos(DAY)),
+        _ => RuleDraft::new(algorithm, LIMIT, Duration::from_nanos(DAY)),
     };
     Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
 }

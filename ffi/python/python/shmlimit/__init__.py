@@ -10,45 +10,74 @@ It lives in one memory-mapped file. There is no server: the processes themselves
         grant.record(answer.status_code, headers=answer.headers)
 """
 
-from ._acquiring import Acquiring
 from ._errors import Blocked, ConfigError, Error, Refused
 from ._limiter import Limiter, limiters
-from ._shmlimit import Grant, Advice, __version__, layout_version, presets
-from ._snapshot import (
-    Condition,
-    Counts,
-    Gate,
-    OutcomeCounts,
-    Pace,
-    PaceWindow,
-    Participant,
-    Pause,
-    Rule,
-    Snapshot,
-    Transition,
-    Waiter,
-)
+from ._shmlimit import Advice, Grant, __version__, layout_version, presets
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from ._callbacks import WaitNotice
+    from ._names import (
+        Algorithm,
+        BreakerCommand,
+        BreakerState,
+        Fairness,
+        NetError,
+        OnMismatch,
+        OutcomeClass,
+        Priority,
+        Reason,
+        TransitionCause,
+        WaitSource,
+    )
+    from ._pending import PendingAcquire
+    from ._snapshot import (
+        Condition,
+        Counts,
+        Gate,
+        OutcomeCounts,
+        Pace,
+        PaceWindow,
+        Participant,
+        Pause,
+        Rule,
+        Snapshot,
+        Transition,
+        Waiter,
+    )
 
 __all__ = [
-    "Acquiring",
+    "Advice",
+    "Algorithm",
     "Blocked",
+    "BreakerCommand",
+    "BreakerState",
     "Condition",
     "ConfigError",
     "Counts",
     "Error",
+    "Fairness",
     "Gate",
     "Grant",
     "Limiter",
+    "NetError",
+    "OnMismatch",
+    "OutcomeClass",
     "OutcomeCounts",
     "Pace",
     "PaceWindow",
     "Participant",
     "Pause",
-    "Advice",
+    "PendingAcquire",
+    "Priority",
+    "Reason",
     "Refused",
     "Rule",
     "Snapshot",
     "Transition",
+    "TransitionCause",
+    "WaitNotice",
+    "WaitSource",
     "Waiter",
     "__version__",
     "layout_version",
@@ -56,8 +85,27 @@ __all__ = [
     "presets",
 ]
 
-# What belongs to the package should say so, wherever it is defined.
-for _name in __all__:
-    if isinstance(globals()[_name], type):
-        globals()[_name].__module__ = __name__
-del _name
+
+if not TYPE_CHECKING:
+
+    def _claim(*values):
+        """Classes of the package say so, wherever they are defined."""
+        for value in values:
+            if isinstance(value, type):
+                value.__module__ = __name__
+
+    _claim(Advice, Blocked, ConfigError, Error, Grant, Limiter, Refused)
+
+    def __getattr__(name):
+        """Imports the rest when it is used: an import of the package takes no dataclasses, typing or asyncio along."""
+        if name in __all__:
+            for module in ("_names", "_snapshot", "_pending", "_callbacks"):
+                value = getattr(__import__(f"{__name__}.{module}", fromlist=[name]), name, None)
+                if value is not None:
+                    _claim(value)
+                    globals()[name] = value
+                    return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from types import FrameType
-from typing import Dict, List, Optional
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Dict, List, Optional
 
-from ._shmlimit import Grant
+    from ._shmlimit import Grant
 
 
 class Blocks:

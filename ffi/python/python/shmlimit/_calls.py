@@ -19,6 +19,7 @@ from typing import (
     Generator,
     Generic,
     Iterator,
+    Literal,
     Mapping,
     Optional,
     Protocol,
@@ -31,6 +32,7 @@ from typing import (
 
 from ._errors import Refused
 from ._limiter import Limiter
+from ._names import NetError, Priority
 from ._shmlimit import Grant, Advice
 
 Request = TypeVar("Request")
@@ -43,9 +45,9 @@ Amount = Union[int, Mapping[str, int]]
 """A cost: how many requests, or a mapping of units to whole numbers."""
 Cost = Union[Amount, Callable[[Any], Optional[Amount]]]
 """A cost, or a function of the request that tells it."""
-Priority = Union[str, Callable[[Any], Optional[str]]]
+PriorityOf = Union[Priority, Callable[[Any], Optional[Priority]]]
 """A priority, or a function of the request that tells it."""
-OnRefused = Union[str, Callable[[Refused], BaseException]]
+OnRefused = Union[Literal["raise"], Callable[[Refused], BaseException]]
 """What a refusal becomes: "raise", or a function that makes another exception of it."""
 
 IDEMPOTENT = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
@@ -57,13 +59,13 @@ _SHORT = 64 * 1024
 class Options(TypedDict, total=False):
     """What all adapters take besides a limiter; their docstrings say what it means."""
 
-    priority: Optional[Priority]
+    priority: Optional[PriorityOf]
     cost: Optional[Cost]
     actual_cost: Optional[Callable[[Any], Any]]
     timeout: Union[float, timedelta, None]
     retries: Optional[int]
     retry_methods: Collection[str]
-    hold: str
+    hold: Literal["body", "head"]
     on_refused: OnRefused
 
 
@@ -71,7 +73,7 @@ class Options(TypedDict, total=False):
 class Failure:
     """What an exception of a client means."""
 
-    error: Optional[str] = None
+    error: Optional[NetError] = None
     """The kind of error to record; None: it says nothing about the server."""
     sent: bool = True
     """Whether the call may have reached the server."""
@@ -88,30 +90,39 @@ class Client(Protocol[_Request, _Response]):
 
     def method(self, request: _Request) -> str:
         """The HTTP method."""
+        ...
 
     def rewind(self, request: _Request) -> bool:
         """Makes the request ready to be sent once more; False if its body is gone."""
+        ...
 
     def head(self, response: _Response) -> Tuple[int, Any]:
         """Status and headers."""
+        ...
 
     def failure(self, exception: BaseException) -> Failure:
         """What an exception means that `send` raised."""
+        ...
 
     def hold(self, response: _Response, release: Callable[[], None]) -> None:
         """Sees to it that `release` is called when the body was read or given up."""
+        ...
 
     def acquire(self, keywords: Dict[str, Any]) -> Any:
         """Waits for a grant."""
+        ...
 
     def sleep(self, seconds: float) -> Any:
         """Sleeps."""
+        ...
 
     def send(self, request: _Request) -> Any:
         """Sends the request and returns the response."""
+        ...
 
     def discard(self, response: _Response, drains: bool) -> Any:
         """Throws a response away; reads what is left of it if that is little and the connection is to be kept."""
+        ...
 
 
 class Calls(Generic[Request, Response]):
@@ -121,13 +132,13 @@ class Calls(Generic[Request, Response]):
         self,
         limiter: Union[Limiter, str],
         *,
-        priority: Optional[Priority] = None,
+        priority: Optional[PriorityOf] = None,
         cost: Optional[Cost] = None,
         actual_cost: Optional[Callable[[Any], Any]] = None,
         timeout: Union[float, timedelta, None] = None,
         retries: Optional[int] = None,
         retry_methods: Collection[str] = IDEMPOTENT,
-        hold: str = "body",
+        hold: Literal["body", "head"] = "body",
         on_refused: OnRefused = "raise",
     ) -> None:
         if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int)):
@@ -342,7 +353,7 @@ class Calls(Generic[Request, Response]):
         if not (recorded.retry if self.retries is None else attempt <= self.retries):
             return False
         # Who is told 429 was not served. Anything else may have been done, and would be done twice.
-        if recorded.outcome != "429" and client.method(request).upper() not in self.retry_methods:
+        if recorded.outcome_class != "429" and client.method(request).upper() not in self.retry_methods:
             return False
         if ends is not None and time.monotonic() + recorded.wait > ends:
             return False
@@ -350,7 +361,9 @@ class Calls(Generic[Request, Response]):
 
 
 def _told(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
-    return value(request) if callable(value) else value
+    result: Any = value(request) if callable(value) else value
+    told: Optional[_Value] = result
+    return told
 
 
 def _seconds(timeout: Union[float, timedelta, None]) -> Optional[float]:

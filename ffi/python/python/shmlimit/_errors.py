@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from typing import Any, Literal, Optional
+
+    from ._names import Reason
 
 
-def _item(error: BaseException, place: int) -> Any:
-    return error.args[place] if place < len(error.args) else None
+def _item(error: BaseException, place: int, missing: Any = None) -> Any:
+    return error.args[place] if place < len(error.args) else missing
 
 
 class Error(Exception):
@@ -58,10 +62,11 @@ class Refused(Error):
         return str(_item(self, 1) or "")
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Reason:
         """The first that stands in the way: "rate", "concurrency", "adaptive", "cost_exceeds_limit", "queued",
         "queue_full", "paused", "busy"; of Blocked "sleep", "cache_only", "open", "retry_after"."""
-        return str(_item(self, 2) or "")
+        reason: Reason = _item(self, 2, "")
+        return reason
 
     @property
     def rule(self) -> Optional[str]:
@@ -87,9 +92,10 @@ class Blocked(Refused):
     """The breaker or the gate stands in the way: the server is not well, or has said when to come again."""
 
     @property
-    def state(self) -> str:
+    def state(self) -> Literal["sleep", "cache_only", "open", "gate"]:
         """The breaker's state: "sleep", "cache_only" or "open"; "gate" if it is the gate that a Retry-After closed."""
-        return "gate" if self.reason == "retry_after" else self.reason
+        state: Literal["sleep", "cache_only", "open", "gate"] = _item(self, 2, "")
+        return "gate" if self.reason == "retry_after" else state
 
     @property
     def eta(self) -> Optional[float]:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import logging
 import os
 import sys
 import time
-from datetime import datetime, timedelta
-from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union, overload
 
 from . import _shmlimit
-from ._acquiring import Acquiring, sleep_async
 from ._blocks import Blocks
 from ._shmlimit import Grant
-from ._snapshot import Snapshot
 
-_log = logging.getLogger("shmlimit")
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from types import TracebackType
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, overload
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_Self = TypeVar("_Self", bound="Limiter")
-_Cost = Union[int, Mapping[str, int]]
-_Path = Union[str, "os.PathLike[str]"]
-_Value = Union[str, int, float, bool]
+    from typing_extensions import Self
+
+    from ._callbacks import Callbacks, WaitNotice
+    from ._errors import Refused
+    from ._names import Algorithm, OnMismatch, Priority
+    from ._pending import PendingAcquire
+    from ._snapshot import Snapshot, Transition
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+    _Self = TypeVar("_Self", bound="Limiter")
+    _Cost = Union[int, Mapping[str, int]]
+    _Path = Union[str, "os.PathLike[str]"]
+    _Value = Union[str, int, float, bool]
 
 
 class Limiter(_shmlimit.Limiter):
@@ -38,26 +42,36 @@ class Limiter(_shmlimit.Limiter):
     name: its name. Without settings the limiter is used as it is, or made from the preset of its name.
     directory: where limiters live. Default: $SHMLIMIT_DIR, or the usual place.
     preset, config, settings: what it must be made of: a preset's name, the text of a TOML file, single settings.
-    rate: "35/s", "100/m", "1000/day", "40/10s": the most in any one period. burst: a token bucket that lets so many more
-        through at once. concurrency: most in flight.
+    rate: "35/s", "100/min", "1000/day", "40/10s": the most in any one period; or a list of such rates, which may name
+        what they count: ["100/min", "tokens=30k/min"]. burst: a token bucket that lets so many more through at once.
+        algorithm: how the rate is counted. concurrency: most in flight.
+    on_mismatch: what happens if the limiter is there with other settings. "error": ConfigError, whose message lists the
+        differences. "adopt": the limiter is used as it is. "update": the settings are changed for every program that uses
+        the limiter, and what was spent stays spent.
     group: processes of one group have their turns in the queue together.
     create: whether to make it if it is not there; False: Error of code "unknown_limiter" then.
     replace: makes it afresh in place of the one there may be; whoever uses that goes over within a second.
     ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone. What they change, for every program that uses
         the limiter, is in environment_changes, and a warning of the logger "shmlimit".
     allow_network_fs: trusts a network file system, on your own risk.
-    clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
+    test_clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
+    on_wait: called with a WaitNotice when a call of this handle begins to wait in the queue.
+    on_refused: called with the Refused that is about to be raised.
+    on_transition: called with a Transition when this process changes the breaker's state; transitions that other processes
+        make are in snapshot().condition.transitions.
 
-    Raises ConfigError if the limiter is there and differs from what is asked for; the message lists the differences.
-    Leave the settings out to use it as it is, or replace it.
+    Callbacks run in the thread that makes the call (of asyncio: in the loop's), and the call goes on when they return. An
+    exception in a callback is logged by the logger "shmlimit". Transitions, a closed gate, pauses and changed settings are
+    logged there, too.
     """
 
-    __slots__ = ("_blocks",)
+    __slots__ = ("_blocks", "_callbacks")
 
     _blocks: Blocks
+    _callbacks: Optional[Callbacks]
 
     def __new__(
-        cls: Type[_Self],
+        cls,
         name: str,
         *,
         directory: Optional[_Path] = None,
@@ -65,15 +79,25 @@ class Limiter(_shmlimit.Limiter):
         config: Optional[str] = None,
         settings: Optional[Mapping[str, _Value]] = None,
         group: Optional[str] = None,
-        rate: Optional[str] = None,
+        rate: Union[str, Sequence[str], None] = None,
         burst: Optional[int] = None,
+        algorithm: Optional[Algorithm] = None,
         concurrency: Union[int, str, None] = None,
+        on_mismatch: OnMismatch = "error",
         create: bool = True,
         replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
-        clock: Optional[_shmlimit.TestClock] = None,
-    ) -> _Self:
+        test_clock: Optional[_shmlimit.TestClock] = None,
+        on_wait: Optional[Callable[[WaitNotice], object]] = None,
+        on_refused: Optional[Callable[[Refused], object]] = None,
+        on_transition: Optional[Callable[[Transition], object]] = None,
+    ) -> Self:
+        callbacks = None
+        if on_wait is not None or on_refused is not None or on_transition is not None:
+            from ._callbacks import Callbacks
+
+            callbacks = Callbacks(on_wait, on_refused, on_transition)
         flags = {
             "create": create,
             "replace": replace,
@@ -93,28 +117,42 @@ class Limiter(_shmlimit.Limiter):
             group=group,
             rate=rate,
             burst=burst,
+            algorithm=algorithm,
             concurrency=concurrency,
-            clock=clock,
+            on_mismatch=on_mismatch,
+            test_clock=test_clock,
             **flags,
         )
-        for change in limiter.environment_changes:
-            _log.warning("%s: %s", name, change)
         limiter._blocks = Blocks()
+        limiter._callbacks = callbacks
+        limiter._deliver()
+        changes = limiter.environment_changes
+        if changes or replace:
+            from logging import getLogger
+
+            log = getLogger("shmlimit")
+            if replace:
+                log.info("%s: made afresh in %s; programs that use it go over to the new one", name, limiter.directory)
+            for change in changes:
+                log.warning("%s: %s", name, change)
         return limiter
 
     def acquire_async(
         self,
         *,
         cost: Optional[_Cost] = None,
-        priority: Optional[str] = None,
+        priority: Optional[Priority] = None,
         timeout: Union[float, timedelta, None] = None,
         deadline: Union[float, datetime, None] = None,
-    ) -> Acquiring:
-        """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it.
+    ) -> PendingAcquire:
+        """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it, or give it to
+        `asyncio.create_task`, `gather`, `wait_for`. It is a coroutine, so it can be awaited once.
 
         It waits in the same queue, and takes what acquire() takes. Cancelling the task leaves the queue at once. A
         timeout runs from the moment it is awaited.
         """
+        from ._pending import PendingAcquire
+
         keywords: Dict[str, Any] = {}
         if cost is not None:
             keywords["cost"] = cost
@@ -124,31 +162,35 @@ class Limiter(_shmlimit.Limiter):
             keywords["timeout"] = timeout
         if deadline is not None:
             keywords["deadline"] = deadline
-        return Acquiring(self, keywords)
+        return PendingAcquire(self, keywords)
 
     def snapshot(self) -> Snapshot:
         """Everything there is to see, for people and dashboards."""
+        from . import Snapshot
+
         return Snapshot._of(self._snapshot(), self.directory)
 
-    @overload
-    def limit(self, function: _Function) -> _Function: ...
+    if TYPE_CHECKING:
 
-    @overload
-    def limit(
-        self,
-        function: None = None,
-        *,
-        cost: Optional[_Cost] = None,
-        priority: Optional[str] = None,
-        timeout: Union[float, timedelta, None] = None,
-    ) -> Callable[[_Function], _Function]: ...
+        @overload
+        def limit(self, function: _Function) -> _Function: ...
+
+        @overload
+        def limit(
+            self,
+            function: None = None,
+            *,
+            cost: Optional[_Cost] = None,
+            priority: Optional[Priority] = None,
+            timeout: Union[float, timedelta, None] = None,
+        ) -> Callable[[_Function], _Function]: ...
 
     def limit(
         self,
         function: Optional[_Function] = None,
         *,
         cost: Optional[_Cost] = None,
-        priority: Optional[str] = None,
+        priority: Optional[Priority] = None,
         timeout: Union[float, timedelta, None] = None,
     ) -> Union[_Function, Callable[[_Function], _Function]]:
         """A decorator: every call of the function, `def` or `async def`, waits for a grant, and holds it until it ends.
@@ -156,12 +198,15 @@ class Limiter(_shmlimit.Limiter):
 
         Bare, or with what acquire() takes: `@limiter.limit(priority="user")`.
         """
-        keywords = {"cost": cost, "priority": priority, "timeout": timeout}
+        keywords: Dict[str, Any] = {"cost": cost, "priority": priority, "timeout": timeout}
         if function is not None:
             return self._limited(function, keywords)
         return lambda function: self._limited(function, keywords)
 
     def _limited(self, function: _Function, keywords: Dict[str, Any]) -> _Function:
+        import functools
+        import inspect
+
         if not callable(function):
             raise TypeError(f"limit decorates a function, not {type(function).__qualname__}")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -172,12 +217,7 @@ class Limiter(_shmlimit.Limiter):
             @functools.wraps(function)
             async def wait_and_await(*args: Any, **kwargs: Any) -> Any:
                 async with self.acquire_async(**keywords) as grant:
-                    if grant.delay > 0 and not self._passes(grant.delay):
-                        try:
-                            await sleep_async(grant.delay)
-                        except BaseException:
-                            grant.cancel()
-                            raise
+                    await self._hold_back(grant)
                     return await function(*args, **kwargs)
 
             wrapper = wait_and_await
@@ -221,13 +261,8 @@ class Limiter(_shmlimit.Limiter):
     async def __aenter__(self) -> Grant:
         """Waits for a grant on asyncio or trio: `async with limiter as grant`; else as `with limiter`."""
         block = sys._getframe(1)
-        grant = await Acquiring(self, {})
-        if grant.delay > 0 and not self._passes(grant.delay):
-            try:
-                await sleep_async(grant.delay)
-            except BaseException:
-                grant.cancel()
-                raise
+        grant = await self.acquire_async()
+        await self._hold_back(grant)
         self._blocks.enter(block, grant)
         return grant
 
@@ -238,6 +273,17 @@ class Limiter(_shmlimit.Limiter):
         traceback: Optional[TracebackType],
     ) -> None:
         self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
+
+    async def _hold_back(self, grant: Grant) -> None:
+        """Sleeps as long as a leaky bucket wants the call held back."""
+        if grant.delay > 0 and not self._passes(grant.delay):
+            from ._pending import sleep_async
+
+            try:
+                await sleep_async(grant.delay)
+            except BaseException:
+                grant.cancel()
+                raise
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return _reopened, (type(self), self.name, self._options())

@@ -4,11 +4,20 @@ from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union, final
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union, final
 
 from typing_extensions import Self, disjoint_base
 
 from ._limiter import Limiter as _Limiter
+from ._names import (
+    Algorithm,
+    BreakerCommand,
+    NetError,
+    OnMismatch,
+    OutcomeClass,
+    Priority,
+    WaitSource,
+)
 from ._snapshot import Transition
 
 _Cost = Union[int, Mapping[str, int]]
@@ -16,12 +25,13 @@ _Text = Union[str, bytes]
 _Headers = Union[Mapping[str, str], Mapping[bytes, bytes], Iterable[Tuple[_Text, _Text]]]
 _Value = Union[str, int, float, bool]
 
-__all__ = ["Grant", "Limiter", "Advice", "PendingAcquire", "TestClock", "limiters", "__version__", "layout_version", "presets"]
+__all__ = ["Grant", "Limiter", "Advice", "EnqueuedCall", "TestClock", "known_names", "limiters", "__version__", "layout_version", "presets"]
 
 __version__: str
 layout_version: int
 presets: Tuple[str, ...]
 
+def known_names() -> Dict[str, Tuple[str, ...]]: ...
 def limiters(directory: Union[str, PathLike[str], None] = None) -> List[str]: ...
 
 @disjoint_base
@@ -35,14 +45,16 @@ class Limiter:
         config: Optional[str] = None,
         settings: Optional[Mapping[str, _Value]] = None,
         group: Optional[str] = None,
-        rate: Optional[str] = None,
+        rate: Union[str, Sequence[str], None] = None,
         burst: Optional[int] = None,
+        algorithm: Optional[Algorithm] = None,
         concurrency: Union[int, str, None] = None,
+        on_mismatch: Optional[OnMismatch] = None,
         create: bool = True,
         replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
-        clock: Optional[TestClock] = None,
+        test_clock: Optional[TestClock] = None,
     ) -> Self: ...
     @property
     def name(self) -> str: ...
@@ -58,27 +70,29 @@ class Limiter:
         self,
         *,
         cost: Optional[_Cost] = None,
-        priority: Optional[str] = None,
+        priority: Optional[Priority] = None,
         timeout: Union[float, timedelta, None] = None,
         deadline: Union[float, datetime, None] = None,
     ) -> Grant: ...
-    def try_acquire(self, *, cost: Optional[_Cost] = None, priority: Optional[str] = None) -> Grant: ...
+    def try_acquire(self, *, cost: Optional[_Cost] = None, priority: Optional[Priority] = None) -> Grant: ...
     def record(
         self,
         status: Optional[int] = None,
         *,
-        error: Optional[str] = None,
+        error: Optional[NetError] = None,
         headers: Optional[_Headers] = None,
         latency: Union[float, timedelta, None] = None,
         attempt: Optional[int] = None,
         cost: Optional[_Cost] = None,
-        priority: Optional[str] = None,
+        priority: Optional[Priority] = None,
     ) -> Advice: ...
-    def force(self, state: str) -> List[Transition]: ...
+    def force(self, state: BreakerCommand) -> List[Transition]: ...
     def pause(
         self, duration: Union[float, timedelta, None] = None, reason: Optional[str] = None
     ) -> None: ...
     def resume(self) -> bool: ...
+    def remove(self, force: bool = False) -> bool: ...
+    def metrics(self) -> str: ...
     def set(self, key: str, value: _Value) -> None: ...
     def count_cache(self, hit: bool) -> None: ...
     def close(self) -> None: ...
@@ -86,11 +100,12 @@ class Limiter:
         self,
         *,
         cost: Optional[_Cost] = None,
-        priority: Optional[str] = None,
+        priority: Optional[Priority] = None,
         timeout: Union[float, timedelta, None] = None,
         deadline: Union[float, datetime, None] = None,
-    ) -> Union[Grant, PendingAcquire]: ...
+    ) -> Union[Grant, EnqueuedCall]: ...
     def _snapshot(self) -> Dict[str, Any]: ...
+    def _deliver(self) -> None: ...
     def _options(self) -> Dict[str, Any]: ...
     def _passes(self, seconds: float) -> bool: ...
 
@@ -106,7 +121,7 @@ class Grant:
         self,
         status: Optional[int] = None,
         *,
-        error: Optional[str] = None,
+        error: Optional[NetError] = None,
         headers: Optional[_Headers] = None,
         latency: Union[float, timedelta, None] = None,
         attempt: Optional[int] = None,
@@ -116,7 +131,7 @@ class Grant:
         self,
         status: Optional[int] = None,
         *,
-        error: Optional[str] = None,
+        error: Optional[NetError] = None,
         headers: Optional[_Headers] = None,
         latency: Union[float, timedelta, None] = None,
         attempt: Optional[int] = None,
@@ -136,7 +151,7 @@ class Grant:
 @final
 class Advice:
     @property
-    def outcome(self) -> str: ...
+    def outcome_class(self) -> OutcomeClass: ...
     @property
     def samples(self) -> int: ...
     @property
@@ -148,16 +163,16 @@ class Advice:
     @property
     def wait_at_most(self) -> float: ...
     @property
-    def wait_source(self) -> Optional[str]: ...
+    def wait_source(self) -> Optional[WaitSource]: ...
     @property
     def retry(self) -> bool: ...
     @property
     def transitions(self) -> Tuple[Transition, ...]: ...
 
 @final
-class PendingAcquire:
+class EnqueuedCall:
     def step(self) -> Union[Grant, float]: ...
-    def leave(self) -> None: ...
+    def cancel(self) -> None: ...
 
 @final
 class TestClock:

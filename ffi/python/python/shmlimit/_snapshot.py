@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from ._names import Algorithm, BreakerState, Fairness, Priority, TransitionCause
 from ._snapshot_methods import SnapshotMethods
 
 
@@ -48,11 +49,11 @@ class Transition:
 
     ago: float
     """How long ago it was."""
-    from_state: str
+    from_state: BreakerState
     """The state before."""
-    to_state: str
+    to_state: BreakerState
     """The state after."""
-    reason: str
+    reason: TransitionCause
     """Why the state changed."""
 
     @classmethod
@@ -164,12 +165,12 @@ class Gate:
 class Condition:
     """Breaker, gate, outcomes and pace at one moment."""
 
-    state: str
+    state: BreakerState
     """The breaker's state: `normal`, `throttle`, `sleep`, `half_open` or `cache_only`; of a consecutive breaker
     `closed`, `open` or `half_open`; without a breaker `normal`."""
     state_for: float
     """How long the state has lasted; if it has never changed, since the limiter was made."""
-    reason: Optional[str]
+    reason: Optional[TransitionCause]
     """Why the state began; None = it has never changed."""
     eta: Optional[float]
     """In how long the state ends by itself; None = it does not. A Sleep is not over before the gate opens. In other
@@ -210,7 +211,7 @@ class Condition:
             concurrency_now=document["concurrency_now"],
             gate=None if document["gate"] is None else Gate._of(document["gate"]),
             samples=document["samples"],
-            error_ratio=document["err_rate"],
+            error_ratio=document["error_ratio"],
             consec429=document["consec429"],
             failures=document["failures"],
             outcomes=OutcomeCounts._of(document["outcomes"]),
@@ -227,7 +228,7 @@ class Waiter:
     """The id of the process that waits, in its own pid namespace."""
     program: str
     """Its program name."""
-    priority: str
+    priority: Priority
     """The call's priority: `background`, `user` or `webhook`."""
     group: str
     """Stands for the call's group: equal for the processes that take their turns together."""
@@ -300,7 +301,7 @@ class Rule:
 
     name: str
     """The rule's name."""
-    algorithm: str
+    algorithm: Algorithm
     """Its algorithm: `token_bucket`, `gcra`, `leaky_bucket`, `fixed_window`, `sliding_log` or `sliding_counter`."""
     unit: str
     """The unit that it counts, usually `requests`."""
@@ -395,7 +396,7 @@ class Snapshot(SnapshotMethods):
     """The pause that an operator ordered; None = the limiter is not paused."""
     condition: Condition
     """How the server is doing: breaker, gate, outcomes, pace."""
-    fairness: str
+    fairness: Fairness
     """Which waiting call of one priority is next: `process` (the processes take turns) or `fifo`."""
     background_share: float
     """The share that background calls get in any case, from 0 to 1."""

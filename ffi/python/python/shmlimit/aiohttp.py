@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from datetime import timedelta
-from typing import Any, Awaitable, Callable, Collection, Dict, Optional, Tuple, Union
+from typing import Any, Awaitable, Callable, Collection, Dict, Literal, Optional, Tuple, Union
 
 try:
     import aiohttp
@@ -29,7 +29,7 @@ if not hasattr(aiohttp, "ClientHandlerType"):
 
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-from ._acquiring import Acquiring
+from ._pending import PendingAcquire
 from ._calls import (
     IDEMPOTENT,
     NEVER_SENT,
@@ -39,7 +39,7 @@ from ._calls import (
     Cost,
     Failure,
     OnRefused,
-    Priority,
+    PriorityOf,
     causes,
     is_short,
 )
@@ -51,13 +51,13 @@ __all__ = ["limiter_middleware"]
 def limiter_middleware(
     limiter: Union[Limiter, str],
     *,
-    priority: Optional[Priority] = None,
+    priority: Optional[PriorityOf] = None,
     cost: Optional[Cost] = None,
     actual_cost: Optional[Callable[[ClientResponse], Union[Amount, None, Awaitable[Optional[Amount]]]]] = None,
     timeout: Union[float, timedelta, None] = None,
     retries: Optional[int] = None,
     retry_methods: Collection[str] = IDEMPOTENT,
-    hold: str = "body",
+    hold: Literal["body", "head"] = "body",
     on_refused: OnRefused = "raise",
 ) -> Callable[[ClientRequest, ClientHandlerType], Awaitable[ClientResponse]]:
     """A middleware with which every request waits for a grant of a limiter, and is recorded there.
@@ -143,7 +143,7 @@ class _Client:
         else:
             connection.add_callback(release)
 
-    def acquire(self, keywords: Dict[str, Any]) -> Acquiring:
+    def acquire(self, keywords: Dict[str, Any]) -> PendingAcquire:
         return self.limiter.acquire_async(**keywords)
 
     async def sleep(self, seconds: float) -> None:

@@ -21,7 +21,7 @@ try:
 except ImportError as _error:
     raise ImportError("shmlimit.httpx needs httpx: pip install 'shmlimit[httpx]'") from _error
 
-from ._acquiring import Acquiring, sleep_async
+from ._pending import PendingAcquire, sleep_async
 from ._calls import NEVER_SENT, UNKNOWN, Calls, Failure, Options, causes, is_short
 from ._limiter import Limiter
 from ._shmlimit import Grant
@@ -185,7 +185,7 @@ class _AsyncClient(_Client):
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _AsyncHeldStream(response.stream, release)
 
-    def acquire(self, keywords: Dict[str, Any]) -> Acquiring:
+    def acquire(self, keywords: Dict[str, Any]) -> PendingAcquire:
         return self.limiter.acquire_async(**keywords)
 
     async def sleep(self, seconds: float) -> None:

@@ -17,7 +17,7 @@ import ssl
 import time
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Collection, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Collection, Dict, Literal, Mapping, Optional, Tuple, Union
 
 try:
     import requests
@@ -48,7 +48,7 @@ from ._calls import (
     Cost,
     Failure,
     OnRefused,
-    Priority,
+    PriorityOf,
     causes,
     is_short,
 )
@@ -84,13 +84,13 @@ class LimiterAdapter(HTTPAdapter):
         self,
         limiter: Union[Limiter, str],
         *,
-        priority: Optional[Priority] = None,
+        priority: Optional[PriorityOf] = None,
         cost: Optional[Cost] = None,
         actual_cost: Optional[Callable[[Response], Optional[Amount]]] = None,
         timeout: Union[float, timedelta, None] = None,
         retries: Optional[int] = None,
         retry_methods: Collection[str] = IDEMPOTENT,
-        hold: str = "body",
+        hold: Literal["body", "head"] = "body",
         on_refused: OnRefused = "raise",
         **keywords: Any,
     ) -> None:

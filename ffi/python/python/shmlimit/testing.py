@@ -5,7 +5,7 @@
 
     def test_the_eleventh_call_waits(tmp_path):
         clock = TestClock()
-        limiter = Limiter("api", directory=tmp_path / "limiters", rate="10/min", clock=clock)
+        limiter = Limiter("api", directory=tmp_path / "limiters", rate="10/min", test_clock=clock)
         for _ in range(11):
             limiter.acquire().release()
         assert clock.elapsed() == 60

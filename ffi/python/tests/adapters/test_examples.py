@@ -1,4 +1,4 @@
-"""examples/python: three scripts that share `tmdb` with each other and the command-line tool."""
+"""examples/python: a script that shows what a limiter does, and three that share `tmdb` with each other and the command-line tool."""
 
 from __future__ import annotations
 
@@ -34,7 +34,15 @@ def tool(environment):
 
 
 def test_all_examples_are_run():
-    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(SCRIPTS)
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted([*SCRIPTS, "watch.py"])
+
+
+def test_a_program_prints_what_its_limiter_does(environment):
+    script = [sys.executable, str(EXAMPLES / "watch.py"), "12"]
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "refused by tokens_per_min: rate, again in " in done.stdout
+    assert "tokens_per_min  3000 tokens per 60 s" in done.stdout
 
 
 def start(script, environment, server, *movies):

@@ -1,6 +1,6 @@
 //! The data model of metrics: families of samples with labels.
 
-use shmlimit::OutcomeCounts;
+use crate::OutcomeCounts;
 use std::borrow::Cow;
 use std::time::Duration;
 

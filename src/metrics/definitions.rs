@@ -4,55 +4,23 @@
 //! here. Any other metric is a line of [`definitions`] and an `add` below.
 
 use super::data_model::{Family, Kind, Sample, Value};
-use crate::open;
-use crate::options::Place;
-use crate::poller::without_observer;
-use crate::ui::failure::Failure;
-use shmlimit::schema::{self, Field, Part, STRUCTS};
-use shmlimit::{Limiter, OutcomeCounts, Priority, RuleSnapshot, Snapshot};
+use crate::schema::{self, Field, Part, STRUCTS};
+use crate::{OutcomeCounts, Priority, RuleSnapshot, Snapshot};
 use shmlimit_kernel::policy::BreakerKind;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// A limiter, or why it cannot be looked at.
-pub struct Observed {
-    pub name: String,
-    pub snapshot: Result<Snapshot, Failure>,
-}
-
-/// All limiters there are, or the one of that name. One that vanishes meanwhile is left out.
-pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Observed>, Failure> {
-    let names = match name {
-        Some(name) => vec![name.to_owned()],
-        None => match Limiter::list(place.dir.as_deref()) {
-            Ok(listing) => listing.names,
-            Err(error) if open::is_missing(&error) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        },
-    };
-    let mut seen = Vec::new();
-    for name in names {
-        let snapshot = match open::observer(place, &name) {
-            Ok(None) => continue,
-            Ok(Some(limiter)) => limiter.snapshot().map_err(Failure::from),
-            Err(failure) => Err(failure),
-        };
-        seen.push(Observed { name, snapshot: snapshot.map(without_observer) });
-    }
-    Ok(seen)
-}
-
 /// Every family, in order; those without a sample too, so that a dashboard can be checked.
-pub fn families(seen: &[Observed], now: SystemTime) -> Vec<Family> {
+pub fn families<'s>(limiters: impl IntoIterator<Item = (&'s str, Option<&'s Snapshot>)>) -> Vec<Family> {
     let mut collector = Collector { families: definitions(), limiter: String::new() };
     collector.add("build", vec![("version", env!("CARGO_PKG_VERSION").to_owned())], Value::Whole(1));
-    for one in seen {
-        collector.limiter.clone_from(&one.name);
-        collector.add("up", Vec::new(), Value::Whole(u64::from(one.snapshot.is_ok())));
-        if let Ok(snapshot) = &one.snapshot {
+    for (name, snapshot) in limiters {
+        name.clone_into(&mut collector.limiter);
+        collector.add("up", Vec::new(), Value::Whole(u64::from(snapshot.is_some())));
+        if let Some(snapshot) = snapshot {
             outcomes(&mut collector, snapshot);
             usage(&mut collector, snapshot);
-            breaker(&mut collector, snapshot, now);
+            breaker(&mut collector, snapshot);
             all_fields(&mut collector, snapshot);
         }
     }
@@ -98,7 +66,7 @@ fn family_name(part: &schema::Struct, field: &Field) -> Option<String> {
 }
 
 /// The fields of one struct that metrics show, with their values.
-pub fn shown_fields<P: Part>(part: &P) -> impl Iterator<Item = (&'static Field, shmlimit::Value)> + '_ {
+pub fn shown_fields<P: Part>(part: &P) -> impl Iterator<Item = (&'static Field, crate::Value)> + '_ {
     let fields = const { P::STRUCT }.fields.iter().zip(part.values());
     fields.filter(|(field, _)| field.metric.is_some()).map(|(field, value)| (field, value.to_value()))
 }
@@ -129,10 +97,10 @@ impl Collector {
     fn fields<P: Part>(&mut self, part: &P, labels: &[(&'static str, &str)]) {
         for (field, value) in shown_fields(part) {
             let value = match (value, field.kind) {
-                (shmlimit::Value::Integer(nanos), schema::Kind::Time) => Value::Real(nanos as f64 / 1e9),
-                (shmlimit::Value::Integer(whole), _) => Value::Whole(whole),
-                (shmlimit::Value::Float(real), _) => Value::Real(real),
-                (shmlimit::Value::Bool(flag), _) => Value::Whole(u64::from(flag)),
+                (crate::Value::Integer(nanos), schema::Kind::Time) => Value::Real(nanos as f64 / 1e9),
+                (crate::Value::Integer(whole), _) => Value::Whole(whole),
+                (crate::Value::Float(real), _) => Value::Real(real),
+                (crate::Value::Bool(flag), _) => Value::Whole(u64::from(flag)),
                 _ => continue,
             };
             if let Some(name) = family_name(&P::STRUCT, field) {
@@ -217,14 +185,14 @@ pub fn rule_names(rules: &[RuleSnapshot]) -> Vec<String> {
     names
 }
 
-fn breaker(collector: &mut Collector, snapshot: &Snapshot, now: SystemTime) {
+fn breaker(collector: &mut Collector, snapshot: &Snapshot) {
     let condition = &snapshot.condition;
     for state in states(condition.breaker) {
         let is_in = *state == condition.state_name;
         collector.add("breaker_state", vec![("state", (*state).to_owned())], Value::Whole(u64::from(is_in)));
     }
-    let began =
-        now.checked_sub(condition.state_for).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let began = snapshot.taken_at.checked_sub(condition.state_for);
+    let began = began.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
     collector.time("breaker_since_timestamp_seconds", began.unwrap_or_default());
     if let Some(left) = condition.eta {
         collector.time("breaker_left_seconds", left);

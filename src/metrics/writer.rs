@@ -1,47 +1,41 @@
-//! Writes families as text: in the Prometheus format (0.0.4) and by the OpenMetrics standard (1.0). They differ in how
-//! counters are declared, in units, and in the end.
+//! Writes families as text. The two formats differ in how counters are declared, in units, and in the end.
 
+use super::Format;
 use super::data_model::{Family, Kind, PREFIX, Sample, Value, cumulative};
-use crate::ui::escape::is_unsafe;
+use shmlimit_kernel::characters::is_unsafe;
 use std::fmt::{self, Write};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standard {
-    Prometheus,
-    OpenMetrics,
-}
-
 /// All of them. Families without a sample are left out.
-pub fn write(families: &[Family], standard: Standard) -> String {
+pub fn write(families: &[Family], format: Format) -> String {
     let mut out = String::new();
     for family in families.iter().filter(|family| !family.samples.is_empty()) {
         // Writing to a string cannot fail.
-        let _ = write_family(&mut out, family, standard);
+        let _ = write_family(&mut out, family, format);
     }
-    if standard == Standard::OpenMetrics {
+    if format == Format::OpenMetrics {
         out.push_str("# EOF\n");
     }
     out
 }
 
-fn write_family(out: &mut String, family: &Family, standard: Standard) -> fmt::Result {
+fn write_family(out: &mut String, family: &Family, format: Format) -> fmt::Result {
     let name = &family.name;
     let suffix = match family.kind {
         Kind::Counter => "_total",
         Kind::Info => "_info",
         Kind::Gauge | Kind::Histogram => "",
     };
-    let (declared, kind) = match (standard, family.kind) {
-        (Standard::OpenMetrics, Kind::Counter) => ("", "counter"),
-        (Standard::OpenMetrics, Kind::Info) => ("", "info"),
-        (Standard::Prometheus, Kind::Counter) => (suffix, "counter"),
-        (Standard::Prometheus, Kind::Info) => (suffix, "gauge"),
+    let (declared, kind) = match (format, family.kind) {
+        (Format::OpenMetrics, Kind::Counter) => ("", "counter"),
+        (Format::OpenMetrics, Kind::Info) => ("", "info"),
+        (Format::Prometheus, Kind::Counter) => (suffix, "counter"),
+        (Format::Prometheus, Kind::Info) => (suffix, "gauge"),
         (_, Kind::Gauge) => ("", "gauge"),
         (_, Kind::Histogram) => ("", "histogram"),
     };
     writeln!(out, "# HELP {PREFIX}{name}{declared} {}", escape(&family.help))?;
     writeln!(out, "# TYPE {PREFIX}{name}{declared} {kind}")?;
-    if let (Standard::OpenMetrics, Some(unit)) = (standard, family.unit()) {
+    if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         writeln!(out, "# UNIT {PREFIX}{name}{declared} {unit}")?;
     }
     for sample in &family.samples {

@@ -1,0 +1,41 @@
+//! Looks at limiters for `metrics`.
+
+use crate::open;
+use crate::options::Place;
+use crate::poller::without_observer;
+use crate::ui::failure::Failure;
+use shmlimit::metrics::{self, Format};
+use shmlimit::{Limiter, Snapshot};
+
+/// A limiter, or why it cannot be looked at.
+pub struct Observed {
+    pub name: String,
+    pub snapshot: Result<Snapshot, Failure>,
+}
+
+/// All limiters there are, or the one of that name. One that vanishes meanwhile is left out.
+pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Observed>, Failure> {
+    let names = match name {
+        Some(name) => vec![name.to_owned()],
+        None => match Limiter::list(place.dir.as_deref()) {
+            Ok(listing) => listing.names,
+            Err(error) if open::is_missing(&error) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let mut seen = Vec::new();
+    for name in names {
+        let snapshot = match open::observer(place, &name) {
+            Ok(None) => continue,
+            Ok(Some(limiter)) => limiter.snapshot().map_err(Failure::from),
+            Err(failure) => Err(failure),
+        };
+        seen.push(Observed { name, snapshot: snapshot.map(without_observer) });
+    }
+    Ok(seen)
+}
+
+/// The metrics of these limiters.
+pub fn text(seen: &[Observed], format: Format) -> String {
+    metrics::text(format, seen.iter().map(|one| (one.name.as_str(), one.snapshot.as_ref().ok())))
+}

@@ -1,0 +1,83 @@
+//! Parts of a policy in two forms: as users write them, and as plain words that a segment stores and decisions read.
+
+use super::PerSecond;
+use crate::time::Nanos;
+use bytemuck::Pod;
+use core::time::Duration;
+
+/// A setting with a form in which it is stored.
+pub trait Setting: Copy {
+    /// The stored form.
+    type Stored: Pod;
+
+    /// The stored form of this value. A duration that is too long has been refused before.
+    fn stored(self) -> Self::Stored;
+
+    /// The value of a stored form.
+    fn of(stored: Self::Stored) -> Self;
+}
+
+impl Setting for Duration {
+    type Stored = Nanos;
+
+    fn stored(self) -> Nanos {
+        Nanos::of(self)
+    }
+
+    fn of(stored: Nanos) -> Duration {
+        stored.duration()
+    }
+}
+
+macro_rules! stored_as_they_are {
+    ($($type:ty)*) => {$(
+        impl Setting for $type {
+            type Stored = $type;
+
+            fn stored(self) -> $type {
+                self
+            }
+
+            fn of(stored: $type) -> $type {
+                stored
+            }
+        }
+    )*};
+}
+
+stored_as_they_are! { u32 PerSecond }
+
+/// Declares a struct of settings, its twin of plain words, and the conversions between them.
+macro_rules! stored {
+    ($(#[$meta:meta])* pub struct $name:ident as $stored:ident {
+        $($(#[$about:meta])* $vis:vis $field:ident: $type:ty),+ $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$about])* $vis $field: $type),+
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] as it is stored.")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+        #[repr(C)]
+        pub struct $stored {
+            $($(#[$about])* $vis $field: <$type as super::stored::Setting>::Stored),+
+        }
+
+        impl From<$name> for $stored {
+            fn from(settings: $name) -> $stored {
+                $stored { $($field: super::stored::Setting::stored(settings.$field)),+ }
+            }
+        }
+
+        #[doc(hidden)]
+        impl From<$stored> for $name {
+            fn from(stored: $stored) -> $name {
+                $name { $($field: super::stored::Setting::of(stored.$field)),+ }
+            }
+        }
+    };
+}
+
+pub(super) use stored;

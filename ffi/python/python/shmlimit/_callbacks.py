@@ -1,0 +1,88 @@
+"""What a limiter tells the program: through the logger "shmlimit", and by the callbacks given to Limiter(…)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Mapping, Optional, TypeVar
+
+from ._errors import Refused
+from ._names import Priority
+from ._snapshot import Transition
+from ._snapshot_table import printable
+
+_log = logging.getLogger("shmlimit")
+_Told = TypeVar("_Told")
+
+
+@dataclass(frozen=True)
+class WaitNotice:
+    """A call that waits in the queue, as `on_wait` is told of it."""
+
+    limiter: str
+    """The name of the limiter."""
+    priority: Priority
+    """For whom the call is made."""
+    cost: Mapping[str, int]
+    """How much of each unit the call needs."""
+    timeout: Optional[float]
+    """The timeout of the call; None = it has none."""
+
+
+class Callbacks:
+    """The callbacks of one handle. An exception in one is logged, and the call goes on."""
+
+    __slots__ = ("_on_wait", "_on_refused", "_on_transition")
+
+    def __init__(
+        self,
+        on_wait: Optional[Callable[[WaitNotice], object]],
+        on_refused: Optional[Callable[[Refused], object]],
+        on_transition: Optional[Callable[[Transition], object]],
+    ) -> None:
+        callbacks = {"on_wait": on_wait, "on_refused": on_refused, "on_transition": on_transition}
+        for name, callback in callbacks.items():
+            if callback is not None and not callable(callback):
+                raise TypeError(f"{name} must be a function, not {type(callback).__qualname__}")
+        self._on_wait = on_wait
+        self._on_refused = on_refused
+        self._on_transition = on_transition
+
+    def on_wait(self, notice: WaitNotice) -> None:
+        """A call begins to wait."""
+        _call("on_wait", self._on_wait, notice)
+
+    def on_refused(self, refusal: Refused) -> None:
+        """A call is refused."""
+        _call("on_refused", self._on_refused, refusal)
+
+    def on_transition(self, transition: Transition) -> None:
+        """This process changed the breaker's state."""
+        _call("on_transition", self._on_transition, transition)
+
+
+def _call(name: str, callback: Optional[Callable[[_Told], object]], told: _Told) -> None:
+    if callback is None:
+        return
+    try:
+        callback(told)
+    except Exception:
+        _log.exception("%s failed; the call goes on", name)
+
+
+def report(limiter: Any, is_warning: bool, fields: Dict[str, Any]) -> None:
+    """Logs one event of the library. The compiled module calls it after the call in which the event was noticed."""
+    event = fields.get("event")
+    # These changes are also in Limiter.environment_changes, which logs them in its own words.
+    if event != "environment":
+        shown = [f"{key}={printable(str(value))}" for key, value in fields.items() if key not in _HIDDEN and value != "-"]
+        text = " ".join([str(event), *shown])
+        # A closed gate is what a limiter is for. A warning would be on the standard error of every small program.
+        level = logging.WARNING if is_warning and event != "gate_closed" else logging.INFO
+        _log.log(level, "%s: %s", fields.get("limiter"), fields.get("message", text), extra={"shmlimit": fields})
+    callbacks: Optional[Callbacks] = limiter._callbacks
+    if callbacks is not None and event == "state_transition" and fields.get("limiter") == limiter.name:
+        callbacks.on_transition(Transition(0.0, fields["from"], fields["to"], fields["reason"]))
+
+
+_HIDDEN = ("event", "limiter", "message")

@@ -1,0 +1,75 @@
+"""The names that the library takes and gives, as types: a type checker refuses `priority="usr"`.
+
+A test compares them with what the compiled module has.
+"""
+
+from typing import Literal
+
+Priority = Literal["background", "user", "webhook"]
+"""For whom a call is made."""
+
+Algorithm = Literal["token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_counter"]
+"""How a rule counts."""
+
+OnMismatch = Literal["error", "adopt", "update"]
+"""What happens if the limiter exists with other settings than those given."""
+
+Reason = Literal[
+    "sleep",
+    "cache_only",
+    "open",
+    "retry_after",
+    "adaptive",
+    "concurrency",
+    "rate",
+    "cost_exceeds_limit",
+    "queued",
+    "queue_full",
+    "paused",
+    "busy",
+]
+"""Why a call was refused."""
+
+BreakerState = Literal["normal", "throttle", "sleep", "half_open", "cache_only", "open", "closed"]
+"""A state of the breaker. A consecutive breaker has `closed`, `open` and `half_open`."""
+
+BreakerCommand = Literal[
+    "normal",
+    "throttle",
+    "sleep",
+    "half_open",
+    "cache_only",
+    "offline",
+    "online",
+    "closed",
+    "open",
+    "clear_gate",
+]
+"""What `Limiter.force` takes."""
+
+TransitionCause = Literal[
+    "forced",
+    "consec_429",
+    "error_ratio",
+    "sustained_errors",
+    "success_window_ok",
+    "sleep_expired",
+    "probe_ok",
+    "probe_failed",
+    "auto_recover",
+    "consecutive_failures",
+    "reset_timeout",
+]
+"""Why the breaker's state changed."""
+
+NetError = Literal["connect_timeout", "read_timeout", "dns", "connection"]
+"""Why a call got no answer."""
+
+OutcomeClass = Literal["ok", "429", "5xx", "net", "ignored"]
+"""How a call ended, as far as it matters to the limiter."""
+
+WaitSource = Literal["retry_after", "backoff"]
+"""Where the wait after a failed call comes from."""
+
+Fairness = Literal["process", "fifo"]
+"""Which waiting call of one priority is next."""

@@ -1,0 +1,95 @@
+//! Messages of the library for a Python program: where a message names an option or a command of the tool, it names what
+//! Python has for it.
+
+use shmlimit::Error;
+
+/// Options of the tool, and the arguments of `Limiter(…)` that do the same. Longer texts come first.
+const ARGUMENTS: &[(&str, &str)] = &[
+    ("with --dir or SHMLIMIT_DIR", "with directory= or SHMLIMIT_DIR"),
+    ("for example --dir ", "for example "),
+    ("with --dir", "with directory="),
+    ("--allow-network-fs", "allow_network_fs=True"),
+    ("in a configuration file or a Policy", "in the text of a configuration file, with config="),
+    ("--rate", "rate="),
+    ("--burst", "burst="),
+    ("--algorithm", "algorithm="),
+    ("--concurrency", "concurrency="),
+];
+
+const AFRESH: &str = "make it afresh with: Limiter(name, ..., replace=True)";
+/// Where the library begins to explain how a limiter is made afresh from a file.
+const BY_FILE: &str = "write its settings to a file with: shmlimit";
+const BY_TEXT: &str = "change its settings, whose text is limiter.config, and make it afresh with: \
+                       Limiter(name, config=text, replace=True)";
+const COMMAND: &str = "shmlimit init NAME ";
+
+/// The message of an error.
+pub fn message(error: &Error) -> String {
+    match error {
+        Error::UnknownLimiter { name, directory } => {
+            format!(
+                "no limiter {name:?} in {}; make it with: Limiter({name:?}, rate=\"35/s\")",
+                directory.display()
+            )
+        }
+        Error::ConfigMismatch { name, differences, updatable, .. } => {
+            let change = match updatable {
+                true => {
+                    "change it for every program that uses it with on_mismatch=\"update\", or one setting of it with \
+                     limiter.set(key, value), or make it afresh with replace=True"
+                }
+                false => {
+                    "make it afresh with replace=True, because it cannot take this change while it is used"
+                }
+            };
+            format!(
+                "limiter {name:?} is configured otherwise:\n{differences}\nuse it as it is with on_mismatch=\"adopt\", or {change}"
+            )
+        }
+        Error::Damaged { path, problem } => format!("{} is damaged: {problem}; {AFRESH}", path.display()),
+        Error::Foreign { path, problem, remedy, .. } => {
+            let remedy = remedy.replace("remove it with: REMOVE, and make it again", AFRESH);
+            with_arguments(&format!(
+                "{} was left alone: {problem}; {}",
+                path.display(),
+                remedy.replace("remove it with: REMOVE", AFRESH)
+            ))
+        }
+        Error::Directory { .. } => {
+            let text = with_arguments(&error.to_string());
+            let elsewhere = if text.contains("directory=") {
+                ""
+            } else {
+                ", or choose another directory with directory="
+            };
+            format!("{text}{elsewhere}")
+        }
+        other => {
+            let text = other.to_string();
+            match (text.split_once(BY_FILE), text.split_once(COMMAND)) {
+                (Some((problem, _)), _) => format!("{problem}{BY_TEXT}"),
+                (None, Some((problem, options))) => format!("{problem}{}", call(options)),
+                (None, None) => with_arguments(&text),
+            }
+        }
+    }
+}
+
+/// A call of `Limiter(…)` that does what the command `shmlimit init NAME` does with these options.
+fn call(options: &str) -> String {
+    let mut call = "Limiter(name".to_owned();
+    let mut words = options.split_whitespace();
+    while let Some(option) = words.next() {
+        call += &match (option, words.clone().next()) {
+            ("--replace", _) => ", replace=True".to_owned(),
+            ("--rate", Some(rate)) => format!(", rate={rate:?}"),
+            (option, Some(value)) if option.starts_with("--") => format!(", {}={value}", &option[2..]),
+            _ => continue,
+        };
+    }
+    call + ")"
+}
+
+fn with_arguments(text: &str) -> String {
+    ARGUMENTS.iter().fold(text.to_owned(), |text, (option, argument)| text.replace(option, argument))
+}

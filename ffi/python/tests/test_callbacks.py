@@ -1,0 +1,186 @@
+"""What a program is told: callbacks, and the logger "shmlimit"."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+import shmlimit
+from shmlimit import Limiter, Refused, Transition, WaitNotice
+from shmlimit.testing import TestClock
+
+from .conftest import eventually
+
+
+class Told(list):
+    """Keeps what a callback was called with, and in which thread."""
+
+    def __call__(self, what):
+        self.append(what)
+        self.thread = threading.get_ident()
+
+
+def test_on_wait_is_told_when_a_call_begins_to_wait(directory):
+    told = Told()
+    limiter = Limiter("api", rate=["100/s", "tokens=100/s"], concurrency=1, on_wait=told)
+    held = limiter.acquire()
+    assert not told
+    with pytest.raises(Refused):
+        limiter.try_acquire()
+    with pytest.raises(Refused):
+        limiter.acquire(timeout=0)
+    assert not told, "these calls never wait"
+    threads = []
+
+    def wait():
+        threads.append(threading.get_ident())
+        limiter.acquire(priority="user", cost={"tokens": 7}, timeout=60).release()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    # The call waits already: it is in the queue when the callback is called.
+    eventually(lambda: told)
+    assert len(limiter.snapshot().queue) == 1
+    held.release()
+    thread.join()
+    assert told == [WaitNotice("api", "user", {"requests": 1, "tokens": 7}, 60.0)]
+    assert told.thread == threads[0]
+
+
+def test_on_wait_is_told_by_the_main_thread_and_an_event_loop(directory):
+    told = Told()
+    limiter = Limiter("api", concurrency=1, on_wait=told)
+    held = limiter.acquire()
+    release = threading.Thread(target=lambda: (eventually(lambda: told), held.release()))
+    release.start()
+    held = limiter.acquire()
+    release.join()
+    assert [one.priority for one in told] == ["background"] and told[0].timeout is None
+
+    async def main():
+        task = asyncio.ensure_future(limiter.acquire_async(priority="webhook"))
+        while len(told) < 2:
+            await asyncio.sleep(0)
+        held.release()
+        (await task).release()
+
+    asyncio.run(main())
+    assert [one.priority for one in told] == ["background", "webhook"]
+
+
+@pytest.mark.parametrize("waits", ["acquire", "acquire_async"])
+def test_on_wait_is_told_on_a_test_clock(directory, waits):
+    told = Told()
+    limiter = Limiter("api", directory=directory, rate="1/min", test_clock=TestClock(), on_wait=told)
+    for count in range(3):
+        if waits == "acquire":
+            limiter.acquire().release()
+        else:
+            asyncio.run(limiter.acquire_async()).release()
+        assert len(told) == count
+    with pytest.raises(Refused):
+        limiter.acquire(timeout=1)
+    assert len(told) == 2
+
+
+def test_on_refused_is_told_what_is_raised(directory):
+    told = Told()
+    limiter = Limiter("api", rate="1/h", on_refused=told)
+    limiter.acquire().release()
+    for ask in (limiter.try_acquire, lambda: limiter.acquire(timeout=1), lambda: asyncio.run(limiter.acquire_async(timeout=1))):
+        with pytest.raises(Refused) as raised:
+            ask()
+        assert told.pop() is raised.value and not told
+
+
+def test_on_transition_is_told_what_this_process_changed(directory):
+    told, elsewhere = Told(), Told()
+    limiter = Limiter("tmdb", on_transition=told)
+    other = Limiter("tmdb", on_transition=elsewhere)
+    limiter.force("throttle")
+    assert told == [Transition(0.0, "normal", "throttle", "forced")] and not elsewhere
+    limiter.force("normal")
+    assert len(told) == 2
+    advice = [other.record(429) for _ in range(5)]
+    changed = [one for each in advice for one in each.transitions]
+    assert changed and elsewhere == changed and len(told) == 2
+
+
+def test_an_exception_in_a_callback_is_logged_and_the_call_goes_on(directory, caplog):
+    def fails(what):
+        raise ZeroDivisionError("mine")
+
+    limiter = Limiter("tmdb", rate="1/h", concurrency=1, on_wait=fails, on_refused=fails, on_transition=fails)
+    limiter.force("throttle")
+    limiter.force("normal")
+    held = limiter.acquire()
+    with pytest.raises(Refused):
+        limiter.try_acquire()
+    thread = threading.Thread(target=lambda: limiter.acquire(timeout=7200).release())
+    thread.start()
+    eventually(lambda: any("on_wait" in record.getMessage() for record in caplog.records))
+    limiter.set("rules.0.limit", 1000)
+    held.release()
+    thread.join()
+    failed = [record.getMessage().split()[0] for record in caplog.records if record.exc_info]
+    assert sorted(set(failed)) == ["on_refused", "on_transition", "on_wait"]
+    assert all(record.name == "shmlimit" for record in caplog.records)
+
+
+def test_an_interrupt_in_a_callback_ends_the_call_and_takes_nothing(directory):
+    def interrupts(what):
+        raise KeyboardInterrupt
+
+    limiter = Limiter("api", concurrency=1, on_wait=interrupts)
+    with limiter.acquire():
+        with pytest.raises(KeyboardInterrupt):
+            limiter.acquire(timeout=2)
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(limiter.acquire_async(timeout=2))
+        assert limiter.snapshot().in_flight == 1 and not limiter.snapshot().queue
+
+
+def test_a_callback_may_use_the_limiter(directory):
+    seen = []
+    limiter = Limiter("api", rate="1/h", on_refused=lambda refusal: seen.append(limiter.snapshot().rules[0].remaining))
+    limiter.acquire().release()
+    with pytest.raises(Refused):
+        limiter.try_acquire()
+    assert seen == [0]
+
+
+def test_a_callback_must_be_a_function(directory):
+    for name in ("on_wait", "on_refused", "on_transition"):
+        with pytest.raises(TypeError, match=name):
+            Limiter("api", rate="1/s", **{name: 3})
+    assert shmlimit.limiters() == []
+
+
+def test_what_happens_is_logged(directory, caplog):
+    caplog.set_level(logging.INFO)
+    limiter = Limiter("tmdb")
+    limiter.force("throttle")
+    limiter.force("normal")
+    limiter.acquire().record(429, headers={"Retry-After": "30"})
+    limiter.pause(60, reason="a move")
+    limiter.resume()
+    limiter.set("concurrency", 3)
+    Limiter("tmdb", rate="9/s", replace=True)
+    assert {record.name for record in caplog.records} == {"shmlimit"}
+    said = [record.getMessage() for record in caplog.records]
+    for words in (
+        "tmdb: state_transition state=throttle",
+        "from=normal to=throttle reason=forced",
+        "tmdb: gate_closed",
+        "tmdb: paused",
+        "reason=a move",
+        "tmdb: resumed",
+        "tmdb: policy_changed",
+        "tmdb: made afresh",
+    ):
+        assert any(words in one for one in said), (words, said)
+    transition = next(record for record in caplog.records if "state_transition" in record.getMessage())
+    assert transition.levelname == "INFO" and transition.shmlimit["to"] == "throttle"
+    # A program without any logging must not find the everyday work of a limiter on its standard error.
+    assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == []

@@ -1,0 +1,90 @@
+"""Opening with several rates, an algorithm and on_mismatch; removing; metrics."""
+
+import pytest
+
+from shmlimit import ConfigError, Error, Limiter, limiters
+
+
+def limits(limiter):
+    return [(rule.unit, rule.limit, rule.period) for rule in limiter.snapshot().rules]
+
+
+def test_a_rate_may_be_a_list_of_rates(directory):
+    limiter = Limiter("api", rate=["100/min", "tokens=30k/min"])
+    assert limits(limiter) == [("requests", 100, 60), ("tokens", 30000, 60)]
+    assert limits(Limiter("api", rate=("100/min", "tokens=30k/min"))) == limits(limiter)
+    with limiter.acquire(cost={"tokens": 900}):
+        assert [rule.remaining for rule in limiter.snapshot().rules] == [99, 29100]
+
+
+def test_an_algorithm_is_chosen_by_its_name(directory):
+    rule = Limiter("api", rate="10/s", algorithm="gcra").snapshot().rules[0]
+    assert (rule.algorithm, rule.limit) == ("gcra", 10)
+
+
+@pytest.mark.parametrize(
+    "keywords, kind, word",
+    [
+        ({"rate": 3}, TypeError, "rate must be a str"),
+        ({"rate": {"a": "1/s"}}, TypeError, "rate must be a str"),
+        ({"rate": [3]}, TypeError, "a rate must be a str"),
+        ({"rate": []}, ValueError, "at least one rate"),
+        ({"rate": ["1/s", "fast"]}, ConfigError, "rate"),
+        ({"rate": ["1/s", "2/min"], "burst": 3}, ConfigError, "with config="),
+        ({"rate": "1/s", "algorithm": "leaky"}, ConfigError, "leaky_bucket"),
+        ({"rate": "1/s", "algorithm": 3}, ConfigError, "leaky_bucket"),
+        ({"rate": "1/s", "on_mismatch": "ignore"}, ValueError, "error, adopt, update"),
+        ({"rate": "1/s", "on_mismatch": 1}, TypeError, "on_mismatch"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_makes_nothing(directory, keywords, kind, word):
+    with pytest.raises(kind, match=word):
+        Limiter("api", **keywords)
+    assert limiters() == []
+
+
+def test_a_mismatch_is_an_error_or_adopted_or_changes_the_limiter(directory):
+    first = Limiter("api", rate="10/min", concurrency=3)
+    first.acquire().release()
+    with pytest.raises(ConfigError) as raised:
+        Limiter("api", rate="5/min", on_mismatch="error")
+    assert raised.value.code == "config_mismatch"
+    assert limits(Limiter("api", rate="5/min", on_mismatch="adopt")) == [("requests", 10, 60)]
+    assert limits(Limiter("api", rate="5/min", on_mismatch="update")) == [("requests", 5, 60)] == limits(first)
+    # What was spent stays spent, and a setting that was not named stays as it was.
+    assert first.snapshot().rules[0].remaining == 4 and first.snapshot().concurrency == 3
+    with pytest.raises(ConfigError) as raised:
+        Limiter("api", rate="5/min", algorithm="gcra", on_mismatch="update")
+    assert raised.value.code == "does_not_fit"
+
+
+def test_a_limiter_is_removed_by_its_last_user(directory):
+    limiter, other = Limiter("api", rate="10/s"), Limiter("api")
+    with pytest.raises(Error, match=r"remove\(force=True\)") as raised:
+        limiter.remove()
+    assert raised.value.code == "in_use"
+    # It is as it was.
+    limiter.acquire().release()
+    other.close()
+    assert limiter.remove() is True
+    assert limiter.closed and limiters() == []
+    with pytest.raises(Error) as raised:
+        limiter.remove()
+    assert raised.value.code == "closed"
+
+
+def test_a_limiter_in_use_is_removed_by_force(directory):
+    limiter, other = Limiter("api", rate="10/s"), Limiter("api")
+    assert limiter.remove(force=True) is True
+    assert limiter.closed and limiters() == []
+    with pytest.raises(Error) as raised:
+        other.acquire(timeout=1)
+    assert raised.value.code == "unknown_limiter"
+
+
+def test_metrics_are_the_text_that_prometheus_reads(directory):
+    limiter = Limiter("api", rate="10/s")
+    limiter.acquire().record(200)
+    text = limiter.metrics()
+    assert 'shmlimit_up{limiter="api"} 1\n' in text
+    assert 'shmlimit_granted_total{limiter="api"} 1\n' in text

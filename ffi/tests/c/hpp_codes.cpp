@@ -1,0 +1,341 @@
+// shmlimit.hpp with error codes: the form that also works with -fno-exceptions. All on a test clock: nothing sleeps.
+#include "check.h"
+#include "shmlimit.hpp"
+
+#include <new>
+
+using namespace std::chrono_literals;
+using shmlimit::errc;
+
+static_assert(!std::is_copy_constructible_v<shmlimit::grant> && std::is_nothrow_move_constructible_v<shmlimit::grant>);
+static_assert(!std::is_copy_constructible_v<shmlimit::answer> && std::is_nothrow_move_assignable_v<shmlimit::answer>);
+static_assert(!std::is_copy_constructible_v<shmlimit::limiter> && std::is_nothrow_move_assignable_v<shmlimit::limiter>);
+static_assert(!std::is_copy_constructible_v<shmlimit::pending> && std::is_nothrow_move_assignable_v<shmlimit::pending>);
+static_assert(!std::is_copy_constructible_v<shmlimit::snapshot> && std::is_nothrow_move_assignable_v<shmlimit::snapshot>);
+static_assert(!std::is_copy_constructible_v<shmlimit::test_clock> && std::is_nothrow_move_assignable_v<shmlimit::test_clock>);
+static_assert(std::is_error_code_enum_v<errc>);
+
+static std::atomic<std::size_t> allocations{0};
+
+void *operator new(std::size_t size)
+{
+    allocations++;
+    void *memory = std::malloc(size);
+    CHECK(memory != nullptr);
+    return memory;
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+
+// The call succeeded.
+static void ok(const std::error_code &code, const char *file, int line)
+{
+    if (code)
+        fail(file, line, shmlimit_code_name(code.value()));
+}
+#define OK(code) ok((code), __FILE__, __LINE__)
+
+struct Place {
+    std::string directory;
+    std::error_code code;
+    shmlimit::test_clock clock{code};
+
+    shmlimit::options options() const { return shmlimit::options().directory(directory).test_clock(clock); }
+    shmlimit::limiter open(std::string_view name, const shmlimit::options &options)
+    {
+        shmlimit::limiter limiter(name, options, code);
+        OK(code);
+        CHECK(limiter);
+        return limiter;
+    }
+    shmlimit::nanoseconds elapsed()
+    {
+        auto time = clock.elapsed(code);
+        OK(code);
+        return time;
+    }
+};
+
+static void calls_wait_for_their_rate(Place &place)
+{
+    std::error_code code = errc::other;
+    auto api = place.open("waits", place.options().rate("10/min"));
+    for (int i = 0; i < 10; i++) {
+        auto answer = api.acquire(code);
+        OK(code);
+        CHECK(answer && answer.granted() && answer->delay() == 0s);
+    }
+    auto refused = api.try_acquire(code);
+    OK(code); // a refusal is no failure
+    CHECK(!refused && !refused.grant());
+    CHECK(refused.refused().reason == shmlimit::reason::rate && !refused.refused().stopped());
+    CHECK(name(refused.refused().reason) == "rate");
+    CHECK(refused.refused().retry_after == 60s && refused.refused().ready_after == 60s);
+    CHECK(refused.refused().rule == 0u);
+    // A timeout that is too short, none at all, and less than none; a deadline on the test's clock.
+    for (auto timeout : {59s, 0s, -1s}) {
+        CHECK(!api.acquire(shmlimit::request().timeout(timeout), code));
+        OK(code);
+    }
+    auto now = place.clock.now(code);
+    CHECK(!api.acquire(shmlimit::request().deadline(now + 59s), code));
+    CHECK(place.elapsed() == 0s);
+    CHECK(api.acquire(shmlimit::request().timeout(std::chrono::hours::max()), code));
+    CHECK(place.elapsed() == 60s);
+}
+
+static void a_grant_holds_one_permit_until_it_ends(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("permits", place.options().rate("1000/s").concurrency(1));
+    auto held = [&] {
+        auto snapshot = api.snapshot(code);
+        OK(code);
+        return snapshot->in_flight;
+    };
+    {
+        auto answer = api.acquire(code);
+        CHECK(answer && held() == 1);
+        auto second = api.try_acquire(code);
+        CHECK(!second && second.refused().reason == shmlimit::reason::concurrency);
+        CHECK(!second.refused().retry_after); // not known
+        shmlimit::grant moved = std::move(answer.grant());
+        CHECK(!answer && moved && held() == 1);
+    }
+    CHECK(held() == 0);
+    shmlimit::grant grant = std::move(*api.acquire(code));
+    grant = shmlimit::grant();
+    CHECK(held() == 0);
+    grant = std::move(*api.acquire(code));
+    grant.release(code);
+    OK(code);
+    CHECK(!grant && held() == 0);
+    grant.release(code);
+    CHECK(code == errc::grant_done && code.message() == "grant_done");
+    CHECK(code.category() == shmlimit::category() && !shmlimit::last_error().empty());
+    shmlimit_grant number = api.acquire(code)->detach();
+    CHECK(held() == 1);
+    shmlimit::grant(number).cancel(code);
+    OK(code);
+    CHECK(held() == 0);
+    // The limiter is closed before its grant ends.
+    grant = std::move(*api.acquire(code));
+    api.close();
+    CHECK(!api && !api.acquire(code) && code == errc::closed);
+    grant.release(code);
+    OK(code);
+}
+
+static void outcomes_lead_to_advice(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("outcomes", place.options().rate("1000/s"));
+    auto advice = api.acquire(code)->record(200, code);
+    OK(code);
+    CHECK(!advice.retry && advice.outcome_class == shmlimit::outcome_class::ok && advice.samples == 1);
+    auto answer = api.acquire(code);
+    answer->record(999, code);
+    CHECK(code == errc::bad_status && answer); // still valid
+    auto outcome = shmlimit::outcome(429).header("retry-after", "30").latency(120ms).attempt(1);
+    advice = answer->record(outcome, code);
+    OK(code);
+    CHECK(!answer && advice.retry && advice.wait >= 30s && advice.wait <= advice.wait_at_most);
+    CHECK(advice.wait_source == shmlimit::wait_source::retry_after);
+    CHECK(name(advice.outcome_class) == "429");
+    auto refused = api.try_acquire(code);
+    CHECK(refused.refused().reason == shmlimit::reason::retry_after && refused.refused().retry_after == 30s);
+    place.clock.advance(30s, code);
+    OK(code);
+    // The head of a response, which ends where its view ends.
+    std::string_view head = "HTTP/1.1 503 Unavailable\r\nRetry-After: 7\r\n\r\nRetry-After: 70\r\n";
+    advice = api.acquire(code)->record(shmlimit::outcome::from_head(head.substr(0, 44)), code);
+    OK(code);
+    CHECK(advice.outcome_class == shmlimit::outcome_class::server && advice.wait == 7s);
+    advice = api.record(shmlimit::outcome(shmlimit::net_error::dns).priority(shmlimit::priority::user), code);
+    OK(code);
+    CHECK(advice.outcome_class == shmlimit::outcome_class::net);
+    auto snapshot = api.snapshot(code);
+    CHECK(snapshot->ok == 1 && snapshot->throttled == 1 && snapshot->server == 1 && snapshot->net == 1);
+    std::size_t kinds = 0;
+    for (const auto &one : snapshot.codes())
+        kinds += one.count;
+    CHECK(kinds == 4 && snapshot.codes().size() == 4);
+}
+
+static void costs_are_in_units(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("units", place.options().config(TWO_UNITS));
+    auto left = [&](std::size_t rule) { return api.snapshot(code).rules()[rule].remaining; };
+    // A view without a NUL at its end.
+    std::string_view tokens = std::string_view("tokens and more").substr(0, 6);
+    auto answer = api.acquire(shmlimit::request().cost(tokens, 900).priority(shmlimit::priority::user), code);
+    OK(code);
+    CHECK(answer && left(1) == 100);
+    answer->record(shmlimit::outcome(200).cost(tokens, 500), code);
+    OK(code);
+    CHECK(left(1) == 500);
+    auto refused = api.try_acquire(shmlimit::request().cost("tokens", 5000), code);
+    CHECK(refused.refused().reason == shmlimit::reason::cost_exceeds_limit && refused.refused().rule == 1u);
+    CHECK(!api.try_acquire(shmlimit::request().cost("pages", 1), code) && code == errc::unknown_unit);
+    CHECK(!api.try_acquire(shmlimit::request().cost(std::string(100, 'x'), 1), code) && code == errc::unknown_unit);
+    shmlimit::request many;
+    for (int i = 0; i < 9; i++)
+        many.cost("tokens", 1);
+    CHECK(!api.try_acquire(many, code) && code == errc::bad_value);
+    CHECK(left(1) == 500);
+}
+
+static int never(void *) { return 0; }
+static bool always() { return true; }
+
+static void a_wait_can_be_stopped(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("stops", place.options().rate("1000/s").concurrency(1));
+    auto held = api.acquire(code);
+    std::atomic<bool> flag{true};
+    auto stopped = api.acquire(shmlimit::request().stop(flag), code);
+    OK(code);
+    CHECK(!stopped && stopped.refused().stopped() && name(stopped.refused().reason) == "stopped");
+    int asked = 0;
+    auto third = [&] { return ++asked == 3; };
+    CHECK(api.acquire(shmlimit::request().stop(third), code).refused().stopped() && asked == 3);
+    CHECK(api.acquire(shmlimit::request().stop(third).stop(always), code).refused().stopped() && asked == 3);
+    CHECK(api.acquire(shmlimit::request().stop([] { return true; }), code).refused().stopped());
+    held->release(code);
+    CHECK(api.acquire(shmlimit::request().stop(always).stop(never), code));
+}
+
+static void an_event_loop_steps_its_waits(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("steps", place.options().rate("1000/s").concurrency(1));
+    auto queued = [&] { return api.snapshot(code).queue().size(); };
+    auto held = api.acquire(code);
+    shmlimit::nanoseconds sleep{};
+    {
+        auto wait = api.enqueue(shmlimit::request().priority(shmlimit::priority::user), code);
+        OK(code);
+        CHECK(wait && !wait.step(sleep, code) && sleep > 0s && queued() == 1);
+        auto snapshot = api.snapshot(code);
+        for (const auto &one : snapshot.queue())
+            CHECK(one.priority == SHMLIMIT_PRIORITY_USER && !shmlimit::known(one.gives_up_in_ns));
+    }
+    CHECK(queued() == 0);
+    auto wait = api.enqueue({}, code);
+    CHECK(!wait.step(sleep, code));
+    held->release(code);
+    auto answer = wait.step(sleep, code);
+    OK(code);
+    CHECK(answer && *answer && !wait && queued() == 0);
+    wait.step(sleep, code);
+    CHECK(code == errc::pending_done);
+}
+
+static void an_operator_changes_a_limiter(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("operated", place.options().rate("100/min").burst(20).algorithm("gcra").ignore_environment());
+    CHECK(api.config(code).find("\"gcra\"") != std::string::npos);
+    CHECK(api.snapshot(code).rules()[0].capacity == 20 && api.environment_changes(code).empty());
+    api.set("concurrency", "3", code);
+    OK(code);
+    CHECK(api.snapshot(code)->concurrency == 3);
+    api.set("nonsense", "3", code);
+    CHECK(code == errc::config && api.snapshot(code)->concurrency == 3);
+    api.pause(90s, "maintenance", code);
+    OK(code);
+    auto refused = api.try_acquire(code);
+    CHECK(refused.refused().reason == shmlimit::reason::paused && refused.refused().retry_after == 90s);
+    CHECK(std::string_view(api.snapshot(code)->pause_reason) == "maintenance");
+    CHECK(api.resume(code) && !api.resume(code));
+    api.pause(code);
+    CHECK(!api.try_acquire(code).refused().retry_after && api.resume(code));
+    api.force("bogus", code);
+    CHECK(code == errc::no_such_state);
+    api.force("clear_gate", code);
+    OK(code);
+    api.count_cache(true, code);
+    CHECK(api.metrics(code).find("limiter=\"operated\"") != std::string::npos);
+    OK(code);
+    CHECK(api.snapshot(code)->cache_hits == 1 && api.snapshot(code).participants().size() == 1);
+    // A failure names the limiter, and leaves an object that is not open.
+    auto other = shmlimit::limiter("operated", place.options().rate("7/min"), code);
+    CHECK(code == errc::config_mismatch && !other);
+    CHECK(shmlimit::last_error().find("operated") != std::string_view::npos);
+    // Or takes the limiter as it is, or changes it.
+    other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::adopt), code);
+    OK(code);
+    CHECK(other.snapshot(code).rules()[0].limit == 100);
+    other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::update), code);
+    OK(code);
+    CHECK(api.snapshot(code).rules()[0].limit == 7);
+    shmlimit::limiter missing("missing", place.options().open_existing(), code);
+    CHECK(code == errc::unknown_limiter && !missing);
+}
+
+static void limiters_are_listed_and_removed(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("removed", place.options().rate("5/s").create());
+    auto listed = [&] {
+        auto names = shmlimit::list(place.directory, code);
+        OK(code);
+        std::size_t count = 0;
+        for (const auto &name : names)
+            count += name == "removed";
+        return count;
+    };
+    auto where = place.options();
+    CHECK(listed() == 1);
+    shmlimit::remove("removed", where, false, code);
+    CHECK(code == errc::in_use && listed() == 1 && api.try_acquire(code));
+    shmlimit::remove("removed", where, true, code);
+    OK(code);
+    CHECK(listed() == 0 && !api.try_acquire(code) && code == errc::unknown_limiter);
+    shmlimit::remove("removed", where, false, code);
+    CHECK(code == errc::unknown_limiter);
+    CHECK(!shmlimit::presets(code).empty());
+    OK(code);
+}
+
+static void asking_allocates_nothing(Place &place)
+{
+    std::error_code code;
+    auto api = place.open("allocates", place.options().config(TWO_UNITS));
+    std::atomic<bool> flag{false};
+    auto before = allocations.load();
+    for (int i = 0; i < 3; i++) {
+        auto request = shmlimit::request().cost("tokens", 2).timeout(5s).stop(flag).priority(shmlimit::priority::user);
+        auto answer = api.acquire(request, code);
+        CHECK(answer);
+        answer->record(200, code);
+        OK(code);
+        CHECK(!api.try_acquire(shmlimit::request().cost("tokens", 5000), code));
+    }
+    CHECK(allocations == before);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2 && shmlimit::version() == SHMLIMIT_VERSION && SHMLIMIT_VERSION_AT_LEAST(0, 1, 0));
+    Place place{argv[1], {}};
+    OK(place.code);
+    calls_wait_for_their_rate(place);
+    a_grant_holds_one_permit_until_it_ends(place);
+    outcomes_lead_to_advice(place);
+    costs_are_in_units(place);
+    a_wait_can_be_stopped(place);
+    an_event_loop_steps_its_waits(place);
+    an_operator_changes_a_limiter(place);
+    limiters_are_listed_and_removed(place);
+    asking_allocates_nothing(place);
+    std::error_code code;
+    shmlimit::test_clock second(std::chrono::system_clock::time_point(1700000000s), code);
+    CHECK(second.now(code) == std::chrono::system_clock::time_point(1700000000s));
+    second = std::move(place.clock);
+    CHECK(place.clock.handle() == nullptr && second.elapsed(code) >= 60s);
+    place.clock.advance(1s, code);
+    CHECK(code == errc::closed);
+}

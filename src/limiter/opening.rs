@@ -1,0 +1,347 @@
+//! Opening a limiter: finding it, making it, and giving it the settings that were asked for.
+
+use super::Limiter;
+use super::builder::{Builder, OnMismatch};
+use super::events;
+use super::segment_chain::LimiterSegment;
+use super::waiter::Group;
+use crate::environment::{Change, Patch};
+use crate::{ConfigError, describe, presets};
+use shmlimit_kernel::Policy;
+use shmlimit_segment::Error;
+use shmlimit_segment::directory::{Allowances, Directory, PreviousLimiter};
+use shmlimit_segment::file::create::{self, Creation};
+use shmlimit_segment::file::{self, InitialState};
+use shmlimit_segment::paths::{self, LimiterName};
+use shmlimit_segment::{AttachOptions, Role, Segment};
+use std::io::ErrorKind;
+
+/// How often a limiter that keeps changing under our hands is opened again before giving up.
+const TRIES: usize = 64;
+/// After so many tries it is opened under the creation lock, where nothing replaces it meanwhile.
+const UNLOCKED_TRIES: usize = 8;
+
+impl Builder {
+    /// Opens the limiter, and makes it if it is not there. [`on_mismatch`](Self::on_mismatch) says what happens if it is
+    /// there with other settings.
+    pub fn open(self) -> Result<Limiter, Error> {
+        until_settled(|| self.open_now())
+    }
+
+    fn open_now(&self) -> Result<Limiter, Error> {
+        let wanted = match self.wanted() {
+            // Single settings go on top of those of the limiter, and need not be enough for a new one.
+            Err(lacking) if self.on_mismatch != OnMismatch::Error && is_not_one_rule(&lacking) => {
+                return self.open_lacking(lacking);
+            }
+            wanted => wanted?,
+        };
+        let make = match wanted {
+            Some(policy) => Some(policy),
+            None => presets::policy(&self.name).transpose()?,
+        };
+        // What cannot be made must be there, and its directory with it.
+        let Some(make) = make else { return self.open_existing_now() };
+        let (name, directory) = self.place(true)?;
+        let mut used_up = false;
+        // Variables that do not fit are an error before anything is made. What they change is told as a change, below.
+        self.patched(&make)?;
+        let segment = settle_noting(&directory, &name, self.bounds, Some(make), &mut used_up)?;
+        let changes = match wanted {
+            Some(_) if self.on_mismatch == OnMismatch::Update => self.update(&name, &directory, &segment)?,
+            Some(wanted) if self.on_mismatch == OnMismatch::Error => {
+                self.check(&name, &directory, &segment, &wanted)?;
+                self.patch(&segment)?
+            }
+            _ => self.patch(&segment)?,
+        };
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
+        Ok(limiter.after_changes(changes).noting_used_up(used_up))
+    }
+
+    /// Opens the limiter that is there. If there is none, `lacking` says what a new one needs.
+    fn open_lacking(&self, lacking: Error) -> Result<Limiter, Error> {
+        let place = self.place(false).and_then(|(name, directory)| {
+            let segment = settle(&directory, &name, self.bounds, None)?;
+            Ok((name, directory, segment))
+        });
+        let (name, directory, segment) = match place {
+            Err(Error::UnknownLimiter { .. }) => return Err(lacking),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Err(lacking),
+            place => place?,
+        };
+        let changes = match self.on_mismatch {
+            OnMismatch::Update => self.update(&name, &directory, &segment)?,
+            _ => self.patch(&segment)?,
+        };
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
+        Ok(limiter.after_changes(changes))
+    }
+
+    /// An error if the limiter has another policy.
+    fn check(
+        &self,
+        name: &LimiterName,
+        directory: &Directory,
+        segment: &Segment,
+        wanted: &Policy,
+    ) -> Result<(), Error> {
+        let (there, wanted) = (self.patched(&segment.policy()?)?, self.patched(wanted)?);
+        if there == wanted {
+            return Ok(());
+        }
+        let differences = describe::differences(&there, &wanted);
+        let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
+        let updatable = segment.takes(&wanted)?;
+        Err(Error::ConfigMismatch { name, directory, differences, updatable })
+    }
+
+    /// A hot change to the settings that were asked for, which keeps what the rules have seen (R144). Returns what the
+    /// environment changed in it.
+    fn update(
+        &self,
+        name: &LimiterName,
+        directory: &Directory,
+        segment: &Segment,
+    ) -> Result<Vec<Change>, Error> {
+        let changed = segment.change_policy(|there| {
+            let updated = self.updated(there).map_err(|error| does_not_fit(name, directory, error))?;
+            self.patched(&updated)
+        })?;
+        events::changed(name.as_str(), &changed);
+        let patch = if self.environment { Patch::read()? } else { Patch::default() };
+        match patch.concerns(&changed.policy) {
+            true => Ok(patch.changes(&changed.before, &changed.policy)),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Opens the limiter only if it is there; makes neither it nor its directory.
+    pub fn open_existing(self) -> Result<Limiter, Error> {
+        until_settled(|| self.open_existing_now())
+    }
+
+    fn open_existing_now(&self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(false)?;
+        let segment = settle(&directory, &name, self.bounds, None)?;
+        let changes = self.patch(&segment)?;
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.observer)?;
+        Ok(limiter.after_changes(changes))
+    }
+
+    /// Makes the limiter; an error if it is there already.
+    pub fn create(self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(true)?;
+        let policy = self.made_from(&name, &directory)?;
+        let mut used_up = false;
+        if !create::create_noting(&directory, &name, policy, self.bounds.place, &mut used_up)? {
+            let name = name.as_str().to_owned();
+            return Err(Error::AlreadyExists { name, directory: directory.path().to_owned() });
+        }
+        let segment = settle(&directory, &name, self.bounds, None)?;
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
+        Ok(limiter.noting_used_up(used_up))
+    }
+
+    /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
+    pub fn replace(self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(true)?;
+        let seed = InitialState::fresh(self.made_from(&name, &directory)?);
+        let mut old = None;
+        let replaced = create::replace(&directory, &name, &seed, || {
+            match open_once(&directory, &name, self.bounds.as_operator()) {
+                Ok(Some(there)) => old.insert(there).retire(),
+                // What cannot be opened has no users to tell; it is replaced all the same, unless it is no segment at all.
+                Ok(None)
+                | Err(
+                    Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. },
+                ) => Ok(()),
+                Err(error) => Err(error),
+            }
+        });
+        // Only now: before, they would find no successor, and all wait for the creation lock.
+        if let Some(old) = old {
+            old.wake_all(old.sleepers());
+        }
+        replaced?;
+        let segment = settle(&directory, &name, self.bounds, None)?;
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
+    }
+
+    /// What the limiter is to be made from.
+    fn made_from(&self, name: &LimiterName, directory: &Directory) -> Result<Policy, Error> {
+        let unknown = || Error::UnknownLimiter {
+            name: name.as_str().to_owned(),
+            directory: directory.path().to_owned(),
+        };
+        let policy = match self.wanted()? {
+            Some(policy) => policy,
+            None => presets::policy(name.as_str()).ok_or_else(unknown)??,
+        };
+        self.patched(&policy)
+    }
+
+    /// What the environment makes of a policy.
+    fn patched(&self, policy: &Policy) -> Result<Policy, Error> {
+        if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
+    }
+
+    /// The operator's hot patch (R110): what the environment says is applied for all, logged by the process that did
+    /// it, and returned.
+    fn patch(&self, segment: &Segment) -> Result<Vec<Change>, Error> {
+        let there = segment.policy()?;
+        if self.patched(&there)? == there {
+            return Ok(Vec::new());
+        }
+        let changed = segment.change_policy(|there| self.patched(there))?;
+        events::patched(&self.name, &changed);
+        Ok(Patch::read()?.changes(&changed.before, &changed.policy))
+    }
+
+    pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
+        let name = LimiterName::new(&self.name)?;
+        self.check_test_directory()?;
+        let places = paths::places(self.directory.as_deref());
+        let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
+        directory.clock = self.clock.clone();
+        if let Some(note) = &directory.note {
+            events::passed_over(&self.name, note);
+        }
+        if let Some(group) = self.shared_with {
+            directory.share_with(group)?;
+        }
+        Ok((name, directory))
+    }
+
+    fn turns_with(&self) -> Option<Group> {
+        self.group.as_deref().map(Group::named).or_else(Group::from_environment)
+    }
+}
+
+/// Whether settings of one rule were given without a rule.
+fn is_not_one_rule(error: &Error) -> bool {
+    match error {
+        Error::Config(why) => matches!(why.downcast_ref(), Some(ConfigError::NotOneRule { .. })),
+        _ => false,
+    }
+}
+
+/// Settings that only a new limiter can have, as the error of a limiter that does not fit.
+fn does_not_fit(name: &LimiterName, directory: &Directory, error: Error) -> Error {
+    let problem = match &error {
+        Error::Config(why) => match why.downcast_ref() {
+            Some(ConfigError::NotChangeable { key }) => {
+                format!("{key} cannot be changed in a limiter that is in use")
+            }
+            Some(ConfigError::Absent { key, problem }) => format!("{key}: {problem}"),
+            Some(ConfigError::NoBurst { key, rule, algorithm, .. }) => {
+                format!("{key}: rule {rule} is a {algorithm}, which has no burst")
+            }
+            _ => return error,
+        },
+        _ => return error,
+    };
+    let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
+    Error::DoesNotFit { name, directory, problem }
+}
+
+/// Opens again what was replaced between being opened and being used for the first time.
+fn until_settled(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, Error> {
+    for _ in 1..UNLOCKED_TRIES {
+        match open() {
+            Err(Error::Unsettled { .. }) => {}
+            opened => return opened,
+        }
+    }
+    open()
+}
+
+pub(super) fn open_once(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: AttachOptions,
+) -> Result<Option<Segment>, Error> {
+    let Some(verified) = file::open(directory, name)? else { return Ok(None) };
+    if bounds.role == Role::Observer && verified.needs_repair()? {
+        // Attaching repairs. Where that is not possible, what is there is shown.
+        match Segment::attach(verified, bounds.as_operator()) {
+            Err(Error::SlotsFull { .. }) => {}
+            repaired => drop(repaired?),
+        }
+        let verified = file::open(directory, name)?;
+        return verified.map(|verified| Segment::attach(verified, bounds)).transpose();
+    }
+    Segment::attach(verified, bounds).map(Some)
+}
+
+/// Opens the segment that is there, or makes one with that policy, until one of the two has worked.
+fn settle(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: AttachOptions,
+    make: Option<Policy>,
+) -> Result<Segment, Error> {
+    settle_noting(directory, name, bounds, make, &mut false)
+}
+
+/// [`settle`], which notes if it made one with nothing to give.
+fn settle_noting(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: AttachOptions,
+    make: Option<Policy>,
+    used_up: &mut bool,
+) -> Result<Segment, Error> {
+    for attempt in 0..TRIES {
+        let opened = match attempt {
+            0..UNLOCKED_TRIES => open_once(directory, name, bounds),
+            _ => directory.with_creation_lock(|_| open_once(directory, name, bounds)),
+        };
+        match opened {
+            Ok(Some(segment)) => return Ok(segment),
+            Ok(None) => match make {
+                Some(policy) => drop(create::create_noting(directory, name, policy, bounds.place, used_up)?),
+                None if file::is_there(directory, name)? => {}
+                None => {
+                    let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
+                    return Err(Error::UnknownLimiter { name, directory });
+                }
+            },
+            Err(Error::Unsettled { .. }) => create::clear_retired(directory, name, make)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Unsettled { path: directory.path().join(name.file_name()) })
+}
+
+/// The segment that takes the place of one that was deleted, replaced or retired. Where there is none, it goes on
+/// with the same policy; if the old one was merely deleted, also with what its rules had seen. Unless it must not be made;
+/// and one that was removed on purpose does not come back by itself.
+pub(super) fn successor(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: AttachOptions,
+    old: &Segment,
+    make: bool,
+) -> Result<LimiterSegment, Error> {
+    // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
+    let mut there = settle(directory, name, bounds, None);
+    for _ in 0..TRIES {
+        if !make || old.is_removed() || !matches!(there, Err(Error::UnknownLimiter { .. })) {
+            break;
+        }
+        let created = create::create_with(directory, name, |before, generation| match before {
+            // A later segment than the old one was.
+            PreviousLimiter::Removed => Ok(None),
+            _ => old.succession(generation).map(Some),
+        })?;
+        if created == Creation::Unwanted {
+            break;
+        }
+        there = settle(directory, name, bounds, None);
+    }
+    let segment = there?;
+    // So that the others who still use it go over at once.
+    old.hand_over();
+    LimiterSegment::new(name.clone(), segment)
+}

@@ -1,0 +1,253 @@
+//! Single settings on top of a configuration, and in a limiter that is in use.
+
+use super::{RuleSettings, Settings};
+use crate::{ConfigError, Rate};
+use shmlimit_kernel::policy::{Breaker, BreakerKind, BurstFrom};
+use shmlimit_kernel::{Algorithm, Fairness, MAX_LOG, Policy, RuleDraft};
+
+/// Single settings that go on top of a configuration (R111).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// The rate of the one rule, or one rule for each of several rates. Without a burst, an algorithm and the five-state
+    /// breaker, no one period has more (R147).
+    pub rates: Vec<Rate>,
+    /// Capacity of the one rule.
+    pub burst: Option<u64>,
+    /// How the one rule counts.
+    pub algorithm: Option<Algorithm>,
+    /// Most calls in flight.
+    pub concurrency: Option<u64>,
+    /// Who goes first among those of one priority.
+    pub fairness: Option<Fairness>,
+    /// What the background gets in any case, in millionths.
+    pub background_share: Option<u64>,
+}
+
+impl Overrides {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Overrides::default()
+    }
+
+    /// A policy with these settings on top; the same policy if there are none.
+    pub(crate) fn on(&self, policy: &Policy) -> Result<Policy, ConfigError> {
+        if self.is_empty() {
+            return Ok(*policy);
+        }
+        let mut settings = Settings::of(policy);
+        settings.put_single(self)?;
+        Ok(settings.policy()?.keeping_logs_of(policy))
+    }
+}
+
+impl Settings {
+    /// Puts single settings on top.
+    pub(crate) fn put_single(&mut self, overrides: &Overrides) -> Result<(), ConfigError> {
+        let Overrides { rates, burst, algorithm, concurrency, fairness, background_share } = overrides;
+        let (burst, algorithm) = (*burst, *algorithm);
+        let draft = &mut self.draft;
+        draft.fairness = fairness.unwrap_or(draft.fairness);
+        draft.background_share = background_share.unwrap_or(draft.background_share);
+        draft.concurrency = concurrency.or(draft.concurrency);
+        let setting = match overrides {
+            Overrides { burst: Some(_), .. } => "burst",
+            Overrides { algorithm: Some(_), .. } => "algorithm",
+            _ if rates.is_empty() => return Ok(()),
+            _ => "rate",
+        };
+        if rates.len() > 1 {
+            if setting != "rate" {
+                return Err(ConfigError::NotOneRule { setting, rules: rates.len() });
+            }
+            self.put_rates(rates);
+            return Ok(());
+        }
+        let breaker_sets_rate = self.kind == BreakerKind::Fsm;
+        if self.rules.is_empty() && !rates.is_empty() {
+            self.rules.push(RuleSettings::new(Algorithm::TokenBucket));
+        }
+        let [rule] = self.rules.as_mut_slice() else {
+            let setting = if rates.is_empty() { setting } else { "rate" };
+            return Err(ConfigError::NotOneRule { setting, rules: self.rules.len() });
+        };
+        if let Some(rate) = rates.first() {
+            let chosen = algorithm.is_some()
+                || burst.is_some()
+                || breaker_sets_rate
+                || !rule.draft.algorithm.has_burst();
+            if chosen {
+                (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period));
+                (rule.draft.burst, rule.draft.tau) = (None, None);
+            } else {
+                rule.within_rate(rate);
+            }
+            rule.unit = rate.unit.clone().or(rule.unit.take());
+            rule.name = rate.name.clone().or(rule.name.take());
+            // A rate of the breaker's own would go before it.
+            self.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
+        }
+        if let Some(algorithm) = algorithm {
+            rule.count_by(algorithm);
+        }
+        if burst.is_some() {
+            rule.draft = RuleDraft { burst, tau: None, burst_from: BurstFrom::Given, ..rule.draft };
+        }
+        Ok(())
+    }
+
+    /// Several rates are all the rules there are.
+    fn put_rates(&mut self, rates: &[Rate]) {
+        let breaker_sets_rate = self.kind == BreakerKind::Fsm;
+        let rule = |(i, rate): (usize, &Rate)| {
+            let mut rule = RuleSettings::new(Algorithm::TokenBucket);
+            match breaker_sets_rate && i == 0 {
+                // The breaker drives a bucket.
+                true => (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period)),
+                false => rule.within_rate(rate),
+            }
+            (rule.unit, rule.name) = (rate.unit.clone(), rate.name_beside_others());
+            rule
+        };
+        self.rules = rates.iter().enumerate().map(rule).collect();
+        self.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
+    }
+}
+
+/// This policy with single settings changed; what they do not name stays (R144). Rates alone change limit and period of
+/// the rules that they mean, and make rules where there are none: a rate means the rule of its name, or the one rule that
+/// counts its unit; of several rates and rules with one unit, those of the same period belong together.
+///
+/// ```
+/// use shmlimit::config::{self, Overrides};
+/// use shmlimit::{Rate, presets};
+///
+/// let tmdb = presets::policy("tmdb").unwrap()?;
+/// let slower = Overrides { rates: vec![Rate::per_second(20)], ..Overrides::default() };
+/// let slower = config::update(&tmdb, &slower)?;
+/// assert_eq!((slower.rules()[0].limit, slower.concurrency()), (20, Some(4)));
+/// # Ok::<(), shmlimit::ConfigError>(())
+/// ```
+pub fn update(policy: &Policy, overrides: &Overrides) -> Result<Policy, ConfigError> {
+    let mut named = overrides.clone();
+    let mut updated = *policy;
+    if let (Overrides { burst: Some(burst), algorithm: None, .. }, [rule]) = (&named, policy.rules())
+        && !rule.algorithm.has_burst()
+    {
+        return Err(no_burst(policy, 0, "burst", Some(*burst)));
+    }
+    if let (Overrides { algorithm: Some(algorithm), .. }, [rule]) = (&named, policy.rules())
+        && *algorithm != rule.algorithm
+    {
+        // What another algorithm has counted says nothing to this one, so it would start used up.
+        return Err(ConfigError::NotChangeable { key: "algorithm".to_owned() });
+    }
+    if named.burst.is_none() && named.algorithm.is_none() && !policy.rules().is_empty() {
+        let rates = std::mem::take(&mut named.rates);
+        updated = change_rates(policy, &rates)?;
+    }
+    Ok(named.on(&updated)?.keeping_logs_of(policy))
+}
+
+/// Limit and period of the rules that the rates mean.
+pub(crate) fn change_rates(policy: &Policy, rates: &[Rate]) -> Result<Policy, ConfigError> {
+    let mut settings = Settings::of(policy);
+    let mut changed = Vec::new();
+    for rate in rates {
+        let i = meant(policy, rate, rates)?;
+        if changed.contains(&i) {
+            return Err(bad_rate(rate, format!("another rate is for rule {} already", called(policy, i))));
+        }
+        changed.push(i);
+        let rule = &mut settings.rules[i];
+        if rule.draft.algorithm == Algorithm::SlidingLog && rate.limit > MAX_LOG {
+            let problem = format!(
+                "a sliding_log counts at most {MAX_LOG} per period; start it afresh with another algorithm: shmlimit init \
+                 NAME --rate {rate} --replace"
+            );
+            return Err(bad_rate(rate, problem));
+        }
+        rule.change_rate(rate);
+        if i == 0 {
+            // A rate of the breaker's own would go before it.
+            settings.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
+        }
+    }
+    Ok(settings.policy()?.keeping_logs_of(policy))
+}
+
+/// The rule that one of the rates is for.
+fn meant(policy: &Policy, rate: &Rate, rates: &[Rate]) -> Result<usize, ConfigError> {
+    let key = || "rate".to_owned();
+    let rules = policy.rules().iter().enumerate();
+    let found: Vec<usize> = match &rate.name {
+        Some(name) => rules.filter(|(_, rule)| rule.name.as_str() == name).map(|(i, _)| i).collect(),
+        None => {
+            let unit = policy.unit(rate.unit_name());
+            let of_unit = rules.filter(|(_, rule)| Some(usize::from(rule.unit)) == unit);
+            let (same_period, all): (Vec<_>, Vec<_>) =
+                of_unit.map(|(i, rule)| ((rule.period == rate.period).then_some(i), i)).unzip();
+            let rivals = rates.iter().filter(|other| other.unit_name() == rate.unit_name()).count();
+            if rivals > 1 { same_period.into_iter().flatten().collect() } else { all }
+        }
+    };
+    let what = match &rate.name {
+        Some(name) => format!("is called {name}"),
+        None => format!("counts {}", rate.unit_name()),
+    };
+    match found[..] {
+        [i] => Ok(i),
+        [] => Err(ConfigError::Absent { key: key(), problem: format!("no rule of the limiter {what}") }),
+        _ => {
+            let names: Vec<String> =
+                found.iter().map(|i| format!("rules.{}.limit", called(policy, *i))).collect();
+            let problem = match &rate.name {
+                Some(name) => format!("{} rules are called {name}, say which one", found.len()),
+                None => format!("{} rules count {}, say which one", found.len(), rate.unit_name()),
+            };
+            Err(ConfigError::Ambiguous { key: key(), problem, names: names.join(", ") })
+        }
+    }
+}
+
+fn bad_rate(rate: &Rate, problem: String) -> ConfigError {
+    ConfigError::BadValue { key: "rate".to_owned(), value: rate.to_string(), problem }
+}
+
+/// What a rule is called in keys: by its name, or by its number where another has that name.
+pub(crate) fn called(policy: &Policy, i: usize) -> String {
+    let name = |i: usize| policy.rules()[i].name.as_str().to_owned();
+    let same = (0..policy.rules().len()).filter(|other| name(*other) == name(i)).count();
+    if same == 1 { name(i) } else { i.to_string() }
+}
+
+/// A burst was wanted for rule `i`, which cannot have one: how to make a limiter that has one, and all else as it is.
+pub(crate) fn no_burst(policy: &Policy, i: usize, key: &str, burst: Option<u64>) -> ConfigError {
+    let rule = &policy.rules()[i];
+    let rate = Rate::of(rule);
+    let overrides = Overrides {
+        rates: vec![rate.clone()],
+        concurrency: policy.concurrency().map(u64::from),
+        ..Overrides::default()
+    };
+    let mut made = Settings::default();
+    let made = made.put_single(&overrides).and_then(|()| Ok(made.policy()?));
+    // Whether options say all that there is to say.
+    let is_plain = made.is_ok_and(|made| made.keeping_logs_of(policy) == *policy);
+    let remedy = match is_plain {
+        true => {
+            let burst = burst.map_or_else(|| "NUMBER".to_owned(), |burst| burst.to_string());
+            let concurrency =
+                policy.concurrency().map(|most| format!(" --concurrency {most}")).unwrap_or_default();
+            format!(
+                "start it afresh as a token_bucket, with full buckets: shmlimit init NAME --rate {rate} --burst \
+                 {burst}{concurrency} --replace"
+            )
+        }
+        false => "write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nwrite algorithm = \
+                  \"token_bucket\" and the burst there, and start it afresh with: shmlimit init NAME --config \
+                  NAME.settings.toml --replace"
+            .to_owned(),
+    };
+    let (rule, algorithm) = (called(policy, i), rule.algorithm.as_str());
+    ConfigError::NoBurst { key: key.to_owned(), rule, algorithm, remedy }
+}

@@ -1,0 +1,240 @@
+//! Opening a limiter with single settings, and what happens if it exists with others.
+
+use shmlimit::config::ConfigSource;
+use shmlimit::{
+    AcquireError, Algorithm, Builder, ConfigError, Error, Limiter, OnMismatch, Policy, Rate, Request, presets,
+};
+use std::time::Duration;
+
+/// Opens limiters in a directory of their own.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn builder(&self, name: &str) -> Builder {
+        Limiter::builder(name).directory(self.0.path())
+    }
+}
+
+fn rules(policy: &Policy) -> Vec<(String, u64, u64)> {
+    let rule = |rule: &shmlimit::policy::Rule| (rule.name.to_string(), rule.limit, rule.burst);
+    policy.rules().iter().map(rule).collect()
+}
+
+fn config_error(error: &Error) -> &ConfigError {
+    match error {
+        Error::Config(why) => why.downcast_ref().unwrap(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_builder_with_single_settings_is_the_policy_of_the_same_settings_as_text() {
+    let said = |pairs: &[(&str, &str)]| {
+        let source = ConfigSource::default();
+        pairs.iter().fold(source, |source, (key, value)| source.setting(*key, *value))
+    };
+    type Case = (fn(Builder) -> Builder, &'static [(&'static str, &'static str)]);
+    let cases: [Case; 6] = [
+        (|it| it.rate(Rate::per_second(10)), &[("rate", "10/s")]),
+        (
+            |it| it.rate("10/s").burst(20).concurrency(4),
+            &[("rate", "10/s"), ("burst", "20"), ("concurrency", "4")],
+        ),
+        (|it| it.rate("200k/h".to_owned()), &[("rate", "200k/h")]),
+        (|it| it.rate("9/min").algorithm(Algorithm::Gcra), &[("rate", "9/min"), ("algorithm", "gcra")]),
+        (|it| it.concurrency(3), &[("concurrency", "3")]),
+        (
+            |it| it.rate("100/min").rate(Rate::per_minute(30_000).unit("tokens")),
+            &[("rate", "100/min, tokens=30k/min")],
+        ),
+    ];
+    for name in ["api", "github"] {
+        for (i, (build, pairs)) in cases.iter().enumerate() {
+            let home = Home::new();
+            let by_calls = build(home.builder(name)).open();
+            let as_text = said(pairs).policy(name);
+            match (by_calls, as_text) {
+                (Ok(limiter), Ok(policy)) => assert_eq!(limiter.policy().unwrap(), policy, "{name} {i}"),
+                (Err(error), Err(wanted)) => assert_eq!(*config_error(&error), wanted, "{name} {i}"),
+                (calls, text) => panic!("{name} {i}: {calls:?} {text:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn r147_a_rate_admits_at_most_its_limit_in_one_period() {
+    let home = Home::new();
+    let limiter = home.builder("api").rate(Rate::per_hour(3)).open().unwrap();
+    let granted = (0..5).filter(|_| limiter.try_acquire(&Request::new()).is_ok()).count();
+    assert_eq!((granted, limiter.policy().unwrap().rules()[0].algorithm), (3, Algorithm::SlidingLog));
+}
+
+#[test]
+fn several_rates_are_several_rules_and_each_of_them_must_admit() {
+    let home = Home::new();
+    let builder = home.builder("llm").rate("3/h").rate("tokens=1000/h").rate(Rate::per_day(50).name("daily"));
+    let limiter = builder.open().unwrap();
+    let expected = [("requests_per_h", 3), ("tokens_per_h", 1000), ("daily", 50)];
+    let found = rules(&limiter.policy().unwrap());
+    assert_eq!(found.iter().map(|(name, limit, _)| (name.as_str(), *limit)).collect::<Vec<_>>(), expected);
+    let call = Request::new().cost("tokens", 900);
+    limiter.try_acquire(&call).unwrap().release().unwrap();
+    let refusal = limiter.try_acquire(&call).unwrap_err();
+    assert!(matches!(refusal, AcquireError::Refused(why) if why.rule() == Some(1)));
+}
+
+#[test]
+fn several_rates_take_the_place_of_a_presets_rules() {
+    let home = Home::new();
+    let limiter = home.builder("tmdb").rate("5/s").rate("100/h").open().unwrap();
+    let policy = limiter.policy().unwrap();
+    assert_eq!((policy.rules().len(), policy.concurrency()), (2, Some(4)));
+}
+
+#[test]
+fn a_bad_text_is_an_error_of_open_that_says_what_is_allowed() {
+    let home = Home::new();
+    let error = home.builder("api").rate("fast").open().unwrap_err();
+    assert!(matches!(config_error(&error), ConfigError::Rate(rate) if rate.text() == "fast"), "{error}");
+    assert!(error.to_string().contains("35/s"), "{error}");
+    for rate in [Rate::per_second(0), Rate::new(5, Duration::ZERO), Rate::new(5, Duration::MAX)] {
+        let error = home.builder("api").rate(rate).open().unwrap_err();
+        assert!(matches!(config_error(&error), ConfigError::Policy(_)), "{error}");
+    }
+    assert!(!home.0.path().join("api.shm").exists());
+}
+
+#[test]
+fn a_burst_beside_several_rates_is_refused_with_the_remedy() {
+    let home = Home::new();
+    let several = || home.builder("api").rate("5/s").rate("100/h");
+    for (builder, setting) in
+        [(several().burst(7), "burst"), (several().algorithm(Algorithm::Gcra), "algorithm")]
+    {
+        let error = builder.open().unwrap_err();
+        assert_eq!(*config_error(&error), ConfigError::NotOneRule { setting, rules: 2 });
+        assert!(error.to_string().contains("configuration file or a Policy"), "{error}");
+    }
+}
+
+#[test]
+fn single_settings_go_on_top_of_a_policy() {
+    let home = Home::new();
+    let tmdb = presets::policy("tmdb").unwrap().unwrap();
+    let limiter = home.builder("mine").policy(tmdb).concurrency(9).open().unwrap();
+    let policy = limiter.policy().unwrap();
+    assert_eq!((policy.concurrency(), policy.rules()), (Some(9), tmdb.rules()));
+}
+
+#[test]
+fn r144_a_limiter_with_other_settings_is_an_error_unless_something_else_is_chosen() {
+    let home = Home::new();
+    let first = home.builder("api").rate("100/h").concurrency(4).open().unwrap();
+    let error = home.builder("api").rate("60/h").concurrency(4).open().unwrap_err();
+    assert!(matches!(error, Error::ConfigMismatch { updatable: true, .. }), "{error}");
+    assert_eq!(first.policy().unwrap().rules()[0].limit, 100);
+}
+
+#[test]
+fn r144_adopt_uses_the_limiter_as_it_is_and_creates_it_as_asked_for() {
+    let home = Home::new();
+    let adopt = |rate: &str| home.builder("api").rate(rate).on_mismatch(OnMismatch::Adopt).open().unwrap();
+    assert_eq!(adopt("100/h").policy().unwrap().rules()[0].limit, 100);
+    assert_eq!(adopt("60/h").policy().unwrap().rules()[0].limit, 100);
+}
+
+#[test]
+fn r144_update_changes_what_is_named_for_everybody_and_keeps_what_was_spent() {
+    let home = Home::new();
+    let first = home.builder("api").rate("100/h").concurrency(4).open().unwrap();
+    for _ in 0..30 {
+        first.try_acquire(&Request::new()).unwrap().release().unwrap();
+    }
+    let update = |rate: &str| home.builder("api").rate(rate).on_mismatch(OnMismatch::Update).open().unwrap();
+    let second = update("60/h");
+    for limiter in [&first, &second] {
+        let (policy, snapshot) = (limiter.policy().unwrap(), limiter.snapshot().unwrap());
+        assert_eq!((policy.rules()[0].limit, policy.concurrency()), (60, Some(4)));
+        assert_eq!(snapshot.rules[0].remaining, 30);
+    }
+    let granted = (0..60).filter(|_| first.try_acquire(&Request::new()).is_ok()).count();
+    assert_eq!(granted, 30);
+}
+
+#[test]
+fn r144_an_update_with_a_whole_configuration_sets_all_of_it() {
+    let home = Home::new();
+    let first = home.builder("api").rate("100/h").concurrency(4).open().unwrap();
+    let file = "[[rules]]\nname = 'sliding_log'\nalgorithm = 'sliding_log'\nlimit = 60\nperiod = '1h'\n";
+    let whole = ConfigSource::default().text(file);
+    home.builder("api").config(whole).on_mismatch(OnMismatch::Update).open().unwrap();
+    let policy = first.policy().unwrap();
+    assert_eq!((policy.rules()[0].limit, policy.concurrency()), (60, None));
+}
+
+#[test]
+fn r144_an_update_of_several_rates_finds_their_rules() {
+    let home = Home::new();
+    let first = home.builder("llm").rate("3/s").rate("100/h").rate("tokens=1000/h").open().unwrap();
+    let update = |builder: Builder| builder.on_mismatch(OnMismatch::Update).open();
+    update(home.builder("llm").rate("4/s").rate("90/h")).unwrap();
+    update(home.builder("llm").rate("tokens=900/min")).unwrap();
+    update(home.builder("llm").rate(Rate::per_hour(80).name("requests_per_h"))).unwrap();
+    let limits = |policy: Policy| policy.rules().iter().map(|rule| rule.limit).collect::<Vec<_>>();
+    assert_eq!(limits(first.policy().unwrap()), [4, 80, 900]);
+    let unclear = update(home.builder("llm").rate("5/s")).unwrap_err();
+    assert!(matches!(config_error(&unclear), ConfigError::Ambiguous { .. }), "{unclear}");
+    let twice = update(home.builder("llm").rate("5/s").rate("6/s")).unwrap_err();
+    assert!(twice.to_string().contains("requests_per_s already"), "{twice}");
+}
+
+#[test]
+fn r144_settings_that_only_a_new_limiter_can_have_do_not_fit() {
+    let home = Home::new();
+    home.builder("api").rate("100/h").open().unwrap();
+    let update = |builder: Builder| builder.on_mismatch(OnMismatch::Update).open().unwrap_err();
+    let single =
+        |key: &str, value: &str| home.builder("api").config(ConfigSource::default().setting(key, value));
+    for builder in [
+        home.builder("api").algorithm(Algorithm::Gcra),
+        home.builder("api").burst(5),
+        home.builder("api").rate("tokens=5/s"),
+        home.builder("api").rate("100/h").rate("tokens=5/s"),
+        single("rules.0.algorithm", "gcra"),
+        single("breaker.kind", "fsm"),
+    ] {
+        let error = update(builder);
+        assert!(matches!(error, Error::DoesNotFit { .. }), "{error}");
+    }
+    let same = single("rules.0.algorithm", "sliding_log").on_mismatch(OnMismatch::Update).open();
+    assert_eq!(same.unwrap().policy().unwrap().rules()[0].limit, 100);
+}
+
+#[test]
+fn settings_of_a_rule_need_a_rate_only_where_the_limiter_must_be_made() {
+    let home = Home::new();
+    let update = || home.builder("api").burst(5).on_mismatch(OnMismatch::Update);
+    assert_eq!(
+        *config_error(&update().open().unwrap_err()),
+        ConfigError::NotOneRule { setting: "burst", rules: 0 }
+    );
+    home.builder("api").rate("100/h").burst(9).open().unwrap();
+    assert_eq!(update().open().unwrap().policy().unwrap().rules()[0].burst, 5);
+    let adopted = home.builder("api").burst(7).on_mismatch(OnMismatch::Adopt).open().unwrap();
+    assert_eq!(adopted.policy().unwrap().rules()[0].burst, 5);
+}
+
+#[test]
+fn nothing_asked_for_is_never_a_mismatch() {
+    let home = Home::new();
+    home.builder("tmdb").concurrency(7).open().unwrap();
+    for action in [OnMismatch::Error, OnMismatch::Adopt, OnMismatch::Update] {
+        let limiter = home.builder("tmdb").on_mismatch(action).open().unwrap();
+        assert_eq!(limiter.policy().unwrap().concurrency(), Some(7));
+    }
+}
