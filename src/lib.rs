@@ -64,7 +64,7 @@
 //!
 //! In the repository: `docs/rust.md` is the guide, with testing and all choices; `docs/algorithms.md` says which
 //! algorithm to take, `docs/breaker.md` what failures lead to, `docs/configuration.md` has every key, and
-//! `docs/design.md` the promises with the tests that prove them.
+//! `docs/design/README.md` the promises with the tests that prove them.
 //!
 //! # Features
 //!

@@ -1,4 +1,4 @@
-//! Rules of the architecture (docs/design.md, "The house") that Cargo cannot enforce: no import cycles, `unsafe` only
+//! Rules of the architecture (docs/design/architecture.md) that Cargo cannot enforce: no import cycles, `unsafe` only
 //! in certain places and with a reason, a pure kernel, pure header parsers, and no file that is too long.
 //!
 //! The checkers work on text, so a test first shows each of them bad snippets that it must refuse.

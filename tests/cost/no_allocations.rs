@@ -1,4 +1,4 @@
-//! Decisions allocate nothing (docs/design.md, cost). The allocator counts the calls of this thread alone.
+//! Decisions allocate nothing (docs/design/cost.md). The allocator counts the calls of this thread alone.
 
 use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use shmlimit_segment::AttachOptions;

@@ -1,4 +1,4 @@
-//! Decisions make no system call (docs/design.md, cost). ptrace counts the calls from another process.
+//! Decisions make no system call (docs/design/cost.md). ptrace counts the calls from another process.
 //!
 //! A helper (this program, started again) prepares itself, reports its thread, and is traced while it decides. The
 //! helper marks the beginning and end of each stretch with a system call that nothing else makes.

@@ -1,7 +1,7 @@
 //! The only code that touches mapped memory.
 //!
-//! Invariant I1 (docs/design.md): a mapping is at least [`layout::SIZE`] bytes, page aligned, lives as long as its
-//! `Words`, and every access to it by any process is an atomic access of the same width. So no index below
+//! Invariant I1 (docs/design/invariants.md): a mapping is at least [`layout::SIZE`] bytes, page aligned, lives as long
+//! as its `Words`, and every access to it by any process is an atomic access of the same width. So no index below
 //! [`layout::WORDS`] can be out of bounds, and no byte pattern is undefined behaviour.
 
 use super::layout;

@@ -1,8 +1,9 @@
 //! Methods that are called often, without PyO3's reading of arguments.
 //!
 //! For the stable ABI of Python 3.9 PyO3 has every call pack its arguments into a tuple and a dictionary, which costs more
-//! than a grant (`docs/design.md` has the figures). The calling convention without them, `METH_FASTCALL`, is part of the
-//! stable ABI since 3.10, and the 3.9 that there is for ever has it as it is: the flag and the signature are those of 3.7.
+//! than a grant (`docs/design/languages.md` has the figures). The calling convention without them, `METH_FASTCALL`, is
+//! part of the stable ABI since 3.10. Python 3.9 will not change any more, and has it with the flag and the signature of
+//! 3.7.
 
 use crate::events;
 use crate::names::{Key, Names};

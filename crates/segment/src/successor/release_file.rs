@@ -3,7 +3,8 @@
 //! Other threads may be reading the old segment, and grants may refer to it, so its addresses must stay valid. The
 //! tombstone is private memory at the same addresses. Every reader takes it for a retired segment. This thread maps
 //! it while it holds the segment's lock, so no other thread of this process is in a transaction on it. The lock is
-//! then released in the file itself, through a second mapping. docs/design.md has the whole argument.
+//! then released in the file itself, through a second mapping. docs/design/creation-and-replacement.md has the whole
+//! argument.
 
 use crate::attach::Segment;
 use crate::attach::process_state::{self, FileRelease};

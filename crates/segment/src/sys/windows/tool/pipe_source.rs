@@ -88,7 +88,7 @@ impl PipeSource {
             Err(error) if error.raw_os_error() != Some(ERROR_IO_PENDING as i32) => {
                 // The waiting thread must learn about the error too, and no read is in progress that would set the
                 // event.
-                // SAFETY: the event's handle is open as long as `self`.
+                // SAFETY: an event that `self.done` owns.
                 unsafe { SetEvent(self.done.as_raw_handle()) };
                 Err(error)
             }
