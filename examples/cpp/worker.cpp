@@ -4,7 +4,7 @@
 //     ./worker tmdb --url http://127.0.0.1:8080/movie/603 --seconds 15
 //
 // The first half is a small wrapper that a program may copy: limiters and grants end with their scope, failures are
-// exceptions, a refusal is a value. Without --url each permit is held for a while (--hold milliseconds).
+// exceptions, and a refusal is a value. Without --url each permit is held for a while (--hold milliseconds).
 #include "../c/portable.h" // sockets
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Error : std::runtime_error {
     int32_t code;
 };
 
-// All zero but its size.
+// A struct that is zero except for its size.
 template <class T> T sized()
 {
     T value{};
@@ -45,7 +45,7 @@ inline int32_t check(int32_t code)
     return code;
 }
 
-// The right to make one call. It is given back when it goes, unless it was recorded.
+// The right to make one call. The destructor releases it, unless it was recorded.
 class Grant {
 public:
     explicit Grant(shmlimit_grant number) : number_(number) {}
@@ -60,7 +60,7 @@ public:
         if (number_ != 0)
             shmlimit_release(number_);
     }
-    // If it throws, the grant is still there.
+    // If this throws, the grant is still valid.
     shmlimit_advice record(const shmlimit_outcome &outcome)
     {
         auto advice = sized<shmlimit_advice>();
@@ -68,7 +68,7 @@ public:
         number_ = 0;
         return advice;
     }
-    // The call was never sent. If it throws, the grant is still there.
+    // Call this if the call was never sent. If this throws, the grant is still valid.
     void cancel()
     {
         check(shmlimit_cancel(number_));
@@ -88,7 +88,7 @@ public:
     Limiter(const Limiter &) = delete;
     Limiter &operator=(const Limiter &) = delete;
     ~Limiter() { shmlimit_close(handle_); }
-    // Nothing: refused (the answer says why), or stopped (its reason is 0).
+    // Empty if the call was refused (the answer contains the reason) or stopped (the reason is 0).
     std::optional<Grant> acquire(const shmlimit_request &request, shmlimit_answer &answer) const
     {
         shmlimit_grant grant = 0;
@@ -119,7 +119,7 @@ static void pause_for(uint64_t ns)
         std::this_thread::sleep_until(std::min({until, ends_at, Clock::now() + std::chrono::milliseconds(100)}));
 }
 
-// A connection that closes itself.
+// A connection that the destructor closes.
 struct Connection {
     socket_handle handle = NO_SOCKET;
     ~Connection()
@@ -129,7 +129,7 @@ struct Connection {
     }
 };
 
-// The head of the response to a GET; empty, and why, if there is none.
+// The head of the response to a GET. If there is none, the result is empty and `error` is the reason.
 static std::string get(const std::string &host, const std::string &port, const std::string &path, uint32_t &error)
 {
     addrinfo hints{}, *found = nullptr;
@@ -199,17 +199,17 @@ try {
     auto answer = shm::sized<shmlimit_answer>();
     for (uint32_t attempt = 1; granted < count && !stop(nullptr);) {
         std::optional<shm::Grant> grant = limiter.acquire(request, answer);
-        if (!grant) { // not within the timeout: come again when it may be possible
+        if (!grant) { // not possible within the timeout: try again later
             refused += answer.reason != 0;
             pause_for(std::min<uint64_t>(answer.retry_after_ns, 1000000000));
             continue;
         }
         granted++;
-        pause_for(answer.delay_ns); // only a leaky bucket asks for that
+        pause_for(answer.delay_ns); // only a leaky bucket sets a delay
         if (host.empty()) {
             pause_for(number(given["--hold"], 1e6));
             ended[SHMLIMIT_CLASS_OK]++;
-            continue; // the grant goes, and gives its permit back
+            continue; // the destructor of the grant releases its permit
         }
         auto outcome = shm::sized<shmlimit_outcome>();
         auto began = Clock::now();
