@@ -1,4 +1,5 @@
-//! What a decision of each algorithm costs, in private memory: `cargo run --release --example algorithm_costs`.
+//! Measures the cost of a decision for each algorithm, in private memory: `cargo run --release --example
+//! algorithm_costs`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use std::time::Duration;
 const CHUNK: u64 = 5_000;
 const CHUNKS: u64 = 120;
 
-/// Nanoseconds for one call, of the best chunk once the rule has been in use for a while, and how many were granted.
+/// Nanoseconds per call in the best chunk of the second half, and the percentage of calls that were granted.
 fn measure(rule: RuleDraft<'_>, apart: u64) -> (f64, u64) {
     let draft = PolicyDraft { rules: &[rule], ..PolicyDraft::default() };
     let policy = Policy::new(&draft).expect("valid");

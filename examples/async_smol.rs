@@ -3,7 +3,7 @@
 use shmlimit::{AcquireError, Algorithm, Limiter, Priority, Rate, Request};
 use std::time::{Duration, Instant};
 
-/// smol's way to let time pass.
+/// The sleep function of smol.
 async fn sleep(time: Duration) {
     smol::Timer::after(time).await;
 }

@@ -1,7 +1,7 @@
 //! Twenty tasks share 10 calls a second, 3 at a time: `cargo run --example async_tokio`.
 //!
-//! Run it twice at the same time with the same directory (`cargo run --example async_tokio -- /dev/shm/demo`): both
-//! together keep the limit, and each has half of it.
+//! Run it twice at the same time with the same directory (`cargo run --example async_tokio -- /dev/shm/demo`).
+//! Together both processes keep the limit, and each gets half of it.
 
 use shmlimit::{AcquireError, Algorithm, Limiter, Request};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         task.await??;
     }
 
-    // What cannot be had in time is refused at once.
+    // A call that cannot be granted in time is refused at once.
     while let Ok(grant) = limiter.try_acquire(&Request::new()) {
         grant.release()?;
     }

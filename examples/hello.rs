@@ -1,4 +1,4 @@
-//! Takes a few grants and prints what is left: `cargo run --example hello`.
+//! Takes a few grants and prints the remaining budget: `cargo run --example hello`.
 
 use shmlimit::{AcquireError, Limiter, Request};
 

@@ -1,5 +1,5 @@
-//! Writes the tables of keys into docs/configuration.md and the table of presets into docs/presets.md, between their
-//! marks: `cargo run --example keys`.
+//! Writes the tables of keys into docs/configuration.md and the table of presets into docs/presets.md, between the
+//! marks of each page: `cargo run --example keys`.
 
 use shmlimit::{config, presets};
 use std::{fs, io};

@@ -1,9 +1,9 @@
-//! Calls, tells everybody how that ended, and heeds the advice: `cargo run --example record`.
+//! Makes calls, records their outcomes for all programs, and follows the advice: `cargo run --example record`.
 
 use shmlimit::{Limiter, Outcome, Request};
 use std::time::Instant;
 
-/// Stands in for an HTTP client: a status and its headers. The server is busy at first.
+/// Simulates an HTTP client: returns a status and headers. The server is busy at first.
 fn call(attempt: u32) -> (u16, Vec<(&'static str, &'static str)>) {
     match attempt {
         1 => (429, vec![("Retry-After", "1")]),
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let limiter = Limiter::builder("demo").directory(directory.path()).concurrency(4).open()?;
     for attempt in 1.. {
-        // Waits its turn, and also until a Retry-After that any program was given is over.
+        // Waits for its turn, and until the end of a Retry-After that any program received.
         let grant = limiter.acquire(&Request::new())?;
         let start = Instant::now();
         let (status, headers) = call(attempt);

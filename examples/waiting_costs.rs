@@ -1,5 +1,6 @@
-//! What waiting costs here: how long after a permit was given back another process has it, and how late a waiting call wakes,
-//! beside a plain sleep in the same run: `cargo run --release --example waiting_costs`.
+//! Measures the cost of waiting on this machine: how long a released permit takes to reach another process, and how
+//! late a waiting call wakes, compared with a plain sleep in the same run: `cargo run --release --example
+//! waiting_costs`.
 
 use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use std::error::Error;
@@ -8,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const HANDOVERS: usize = 500;
-/// Between two looks at what the other does.
+/// The polling interval for the state of the other process.
 const LOOK: Duration = Duration::from_micros(100);
 const ROUNDS: usize = 10;
 const WAITS: usize = 20;
@@ -21,19 +22,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Two limiters of one permit each, which two processes hand to and fro.
+/// Two limiters of one permit each, which two processes pass back and forth.
 fn permits(directory: &Path) -> Result<[Limiter; 2], Box<dyn Error>> {
     let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
     let open = |name| Limiter::builder(name).directory(directory).policy(policy).open();
     Ok([open("ping")?, open("pong")?])
 }
 
-/// The other process: waits for the one, and then gives the other back.
+/// The other process: waits for one permit, and then releases the other.
 fn answer(directory: &Path) -> Result<(), Box<dyn Error>> {
     let permits = permits(directory)?;
     let mut held = permits[1].acquire(&Request::new())?;
     for turn in 0..HANDOVERS {
-        // What this process has given back must be the other's before it is asked for again.
+        // The other process must take a released permit before this process requests it again.
         while permits[turn % 2].snapshot()?.in_flight == 0 {
             std::thread::sleep(LOOK);
         }
@@ -56,7 +57,7 @@ fn measure() -> Result<(), Box<dyn Error>> {
         let started = Instant::now();
         held.release()?;
         held = permits[(turn + 1) % 2].acquire(&Request::new())?;
-        // There and back.
+        // The time is for both directions.
         passed.push(started.elapsed() / 2);
     }
     other.wait()?;
@@ -70,7 +71,7 @@ fn measure() -> Result<(), Box<dyn Error>> {
     let timed = Limiter::builder("timed").directory(directory.path()).policy(policy).create()?;
     timed.acquire(&Request::new())?.release()?;
     let (mut waited, mut slept) = (Vec::new(), Vec::new());
-    // In turn, so that what else the machine does meets both.
+    // In turns, so that other load on the machine affects both.
     for _ in 0..ROUNDS {
         timed.acquire(&Request::new())?.release()?;
         for _ in 0..WAITS {

@@ -1,12 +1,12 @@
 /*
- * Waiting in an event loop: the loop is never blocked, and other things go on meanwhile.
+ * Waits in an event loop without blocking the loop, so other work continues meanwhile.
  *
  *     cc -std=c11 event_loop.c $(pkg-config --cflags --libs shmlimit) -o event_loop
  *     ./event_loop tmdb --count 20 --at-once 4
  *
- * Up to `--at-once` calls wait in the queue of all processes at a time, beside the standard input, which the loop echoes;
- * its end, or "quit", gives all of them up. A real program would have its sockets in the same poll(2), or whatever its loop is
- * made of.
+ * Up to `--at-once` calls wait at a time in the queue that all processes share. The loop also reads the standard
+ * input and echoes it. The end of the input, or "quit", gives up all waiting calls. A real program would have its
+ * sockets in the same poll(2), or in the mechanism that its loop uses.
  */
 #include "portable.h"
 
@@ -27,7 +27,7 @@ struct call {
 static struct call calls[MOST];
 static uint64_t begun, granted, refused, given_up;
 
-/* Moves one call on. Returns 0, or the number of a failure. */
+/* Steps one call. Returns 0, or the code of a failure. */
 static int32_t step(struct call *call)
 {
     uint64_t sleep_ns;
@@ -40,7 +40,7 @@ static int32_t step(struct call *call)
     call->wait = 0; /* any other answer ends the wait */
     if (code == SHMLIMIT_OK) {
         granted++;
-        return shmlimit_release(grant); /* here the call would be sent, and recorded when its response comes */
+        return shmlimit_release(grant); /* send the call here, and record it when its response comes */
     }
     if (code == SHMLIMIT_REFUSED) {
         refused++;
@@ -49,7 +49,7 @@ static int32_t step(struct call *call)
     return code;
 }
 
-/* Steps the calls that are due, and begins new ones in free places. `next` is when to come back. */
+/* Steps the calls that are due, and begins new ones in free places. `next` is the time of the next turn. */
 static int32_t turn(shmlimit_limiter *limiter, size_t at_once, uint64_t count, uint64_t *next)
 {
     const shmlimit_request request = {.size = sizeof request, .priority = SHMLIMIT_PRIORITY_USER};
@@ -72,7 +72,7 @@ static int32_t turn(shmlimit_limiter *limiter, size_t at_once, uint64_t count, u
     return SHMLIMIT_OK;
 }
 
-/* Reads what came in. Returns 0 if it is time to end. */
+/* Reads the input. Returns 0 if the program should end. */
 static int hear(void)
 {
     char text[256];
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
         code = turn(limiter, at_once, count, &next);
         if (code != SHMLIMIT_OK || next == UINT64_MAX)
             break;
-        /* It counts in milliseconds: rounded up, so that it does not come back too early and spin. */
+        /* input_within() takes milliseconds. Rounding up prevents that it returns too early and the loop spins. */
         uint64_t now = now_ns(), left = next > now ? (next - now + MILLISECOND - 1) / MILLISECOND : 0;
         if (input_within(left < 60000 ? (unsigned)left : 60000))
             listening = hear();

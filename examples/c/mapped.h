@@ -1,6 +1,6 @@
 /*
- * Reading a file through memory while others write it, who has locked a byte of it, and the clock that counts from boot:
- * what raw_status.c needs of the system, on Windows as on Linux. Include it first.
+ * System functions for raw_status.c, on Windows and Linux: maps a file while other programs write to it, checks whether a
+ * byte of it is locked, and reads the clock that counts from boot. Include this file first.
  */
 #ifndef MAPPED_H
 #define MAPPED_H
@@ -16,10 +16,10 @@
 
 typedef struct {
     HANDLE handle;
-    uint64_t size; /* 0: it is no file */
+    uint64_t size; /* 0: not a regular file */
 } mapped_file;
 
-/* Opens it to be read, whatever others do with it. Says why if it cannot; the path is UTF-8. */
+/* Opens a file for reading, whatever other programs do with it. Prints the reason if that fails. The path is UTF-8. */
 static inline int open_file(const char *path, mapped_file *file)
 {
     wchar_t wide[4096];
@@ -33,14 +33,14 @@ static inline int open_file(const char *path, mapped_file *file)
     return 1;
 }
 
-/* NULL if it cannot be mapped. */
+/* Maps the file; NULL if that fails. */
 static inline const void *map_file(const mapped_file *file, size_t length)
 {
     HANDLE mapping = CreateFileMappingW(file->handle, NULL, PAGE_READONLY, 0, 0, NULL);
     return mapping == NULL ? NULL : MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, length);
 }
 
-/* Nobody can ask here who holds a lock, one must try to have it: a shared one, for a moment. */
+/* Windows does not report the holder of a lock. So this function tries to take a shared lock for a moment. */
 static inline int is_locked(const mapped_file *file, uint64_t byte)
 {
     OVERLAPPED place = {0};
@@ -82,7 +82,7 @@ static inline const void *map_file(const mapped_file *file, size_t length)
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* Asks without taking it. */
+/* Queries the lock without taking it. */
 static inline int is_locked(const mapped_file *file, uint64_t byte)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};

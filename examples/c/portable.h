@@ -1,13 +1,13 @@
 /*
- * What the examples need of the system beside the library: arguments, time, sockets and the standard input, on Windows
- * as elsewhere. Include it first. On Windows link with -lws2_32.
+ * System functions for the examples: arguments, time, sockets and the standard input, on Windows and other systems.
+ * Include this file first. On Windows link with -lws2_32.
  */
 #ifndef PORTABLE_H
 #define PORTABLE_H
 
 #ifdef _WIN32
 
-#define __USE_MINGW_ANSI_STDIO 1 /* printf as the standard has it, where there is another one */
+#define __USE_MINGW_ANSI_STDIO 1 /* the printf of the standard instead of the Microsoft one */
 #include <winsock2.h>
 #include <ws2tcpip.h>
 #include <windows.h>
@@ -20,7 +20,7 @@ typedef SOCKET socket_handle;
 #define NO_SOCKET INVALID_SOCKET
 #define MSG_NOSIGNAL 0
 
-/* The arguments of main as UTF-8, as the library wants texts; what Windows gives to main is not. */
+/* The arguments of main as UTF-8, which the library requires. Windows does not pass UTF-8 to main. */
 static inline char **utf8_arguments(char **arguments)
 {
     int count;
@@ -55,7 +55,7 @@ static inline int start_sockets(void)
 
 static inline void close_socket(socket_handle handle) { closesocket(handle); }
 
-/* How long one send or receive may take. */
+/* Sets the time limit of one send or receive. */
 static inline void set_patience(socket_handle handle, int seconds)
 {
     DWORD patience = (DWORD)seconds * 1000;
@@ -66,7 +66,7 @@ static inline void set_patience(socket_handle handle, int seconds)
 static inline int was_interrupted(void) { return WSAGetLastError() == WSAEINTR; }
 static inline int has_timed_out(void) { return WSAGetLastError() == WSAETIMEDOUT; }
 
-/* Whether there is input, or its end, within some milliseconds. A pipe can be looked into, but not waited for. */
+/* Whether there is input, or the end of input, within that time. A pipe can be peeked at, but not waited for. */
 static inline int input_within(unsigned milliseconds)
 {
     HANDLE input = GetStdHandle(STD_INPUT_HANDLE);
@@ -113,7 +113,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* A signal ends it. */
+/* A signal ends the sleep early. */
 static inline void sleep_ns(uint64_t ns)
 {
     struct timespec time;
@@ -135,7 +135,7 @@ static inline void set_patience(socket_handle handle, int seconds)
 }
 
 static inline int was_interrupted(void) { return errno == EINTR; }
-/* The last is what connect(2) says. */
+/* connect(2) returns the last one. */
 static inline int has_timed_out(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINPROGRESS; }
 
 static inline int input_within(unsigned milliseconds)

@@ -1,10 +1,10 @@
 /*
- * Prints the status of a limiter from its file alone: links nothing, writes nothing, disturbs nobody.
+ * Prints the status of a limiter from its file alone. Links no library, writes nothing, disturbs no other program.
  *
  *     cc -std=c11 -Iinclude examples/c/raw_status.c -o raw_status && ./raw_status DIRECTORY NAME
  *
- * One `key value...` line each. It shows what the file says: a timer of the breaker that is due acts when somebody next
- * uses the limiter. How to read a segment is told in shmlimit_segment.h, above `struct shmlimit_segment`.
+ * Each line is `key value...`. The output is the content of the file: a breaker timer that is due takes effect only when a
+ * program next uses the limiter. shmlimit_segment.h explains how to read a segment, above `struct shmlimit_segment`.
  */
 #include "mapped.h"
 #include "shmlimit_segment.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Words are copied, the struct is read. What is behind the slots is not needed, and stays zero. */
+/* Words are copied, the struct is read. The part behind the slots is not needed and stays zero. */
 static union {
     uint64_t words[SHMLIMIT_SEGMENT_SIZE / 8];
     struct shmlimit_segment segment;
@@ -29,7 +29,7 @@ static void fail(const char *why)
     exit(1);
 }
 
-/* Others write at any time: every read is an atomic load. */
+/* Other programs may write at any time, so every read is an atomic load. */
 static uint64_t load(const uint64_t *word, memory_order order)
 {
     return atomic_load_explicit((const volatile _Atomic uint64_t *)word, order);
@@ -41,7 +41,7 @@ static void take(const uint64_t *map, size_t first, size_t count)
         copy.words[i] = load(map + i, memory_order_relaxed);
 }
 
-/* One committed state, or 0 if somebody was changing it. Copies little, to be done before the next change. */
+/* Copies one committed state; 0 if it was being changed. Copies little, to finish before the next change. */
 static int take_state(const uint64_t *map)
 {
     const uint64_t *version = map + SHMLIMIT_SEGMENT_VERSION_AT / 8;
@@ -66,13 +66,13 @@ static uint64_t checksum(const void *from, const void *to)
     return sum;
 }
 
-/* Who lives is known to the system alone: a participant holds a byte lock as long as its memory lives. */
+/* Only the system knows which participants are alive: each holds a byte lock until its memory is gone. */
 static int is_alive(const mapped_file *file, size_t slot)
 {
     return is_locked(file, SHMLIMIT_SEGMENT_FIRST_LIVENESS_BYTE + slot);
 }
 
-/* A name ends at a zero or fills its bytes; what is not printable becomes a question mark. */
+/* A name ends at a zero or fills its bytes. Each unprintable byte becomes a question mark. */
 static const char *name(const uint8_t *bytes, size_t length)
 {
     static char texts[2][SHMLIMIT_SEGMENT_NAME_LENGTH + 1], *text = texts[0];
@@ -115,7 +115,7 @@ int main(int count, char **arguments)
     if (map == NULL)
         fail("it cannot be mapped");
 
-    /* The header never changes, so it needs no second look. */
+    /* The header never changes, so it is read only once. */
     const struct shmlimit_segment *now = &copy.segment;
     const struct shmlimit_segment_header *header = &now->header;
     take(map, 0, sizeof *header / 8);
@@ -126,7 +126,7 @@ int main(int count, char **arguments)
     if (header->checksum != checksum(header, &header->checksum) || header->size != file.size)
         fail("its header is damaged");
 
-    /* About a second: others may write all the time, but not every one of the looks meets one. */
+    /* Tries for about a second: other programs may write all the time, but not every try meets a change. */
     uint64_t looks = 0, late = now_ns() + 1000000000u;
     for (; !take_state(map); sleep_ns(++looks % 50 * 1000))
         if (now_ns() > late)

@@ -1,5 +1,5 @@
 /*
- * A worker that shares its budget with every program on the machine, whatever it is written in.
+ * A worker that shares its budget with every program on the machine, in any language.
  *
  *     cc -std=c11 worker.c $(pkg-config --cflags --libs shmlimit) -o worker
  *     ./worker tmdb --url http://127.0.0.1:8080/movie/603 --seconds 15
@@ -25,17 +25,17 @@ static struct { uint64_t granted, ok, throttled, errors, refused; } total;
 static void on_signal(int number)
 {
     (void)number;
-    interrupted = 1; /* nothing of the library may be called here */
+    interrupted = 1; /* no function of the library may be called here */
 }
 
-/* Asked by the library while a call waits, and by us between calls. */
+/* Called by the library while a call waits, and by this program between calls. */
 static int stop(void *context)
 {
     (void)context;
     return interrupted || now_ns() >= ends_at;
 }
 
-/* In parts, because a signal does not end a sleep everywhere. */
+/* Sleeps in parts, because a signal does not end a sleep on every system. */
 static void pause_ns(uint64_t ns)
 {
     uint64_t now = now_ns(), until = ends_at - now < ns ? ends_at : now + ns;
@@ -43,7 +43,7 @@ static void pause_ns(uint64_t ns)
         sleep_ns(until - now < SECOND / 10 ? until - now : SECOND / 10);
 }
 
-/* Connects to the host of "http://HOST[:PORT]/PATH". Returns none and what went wrong, or a socket. */
+/* Connects to the host of "http://HOST[:PORT]/PATH". Returns a socket, or NO_SOCKET with the reason in `error`. */
 static socket_handle open_connection(const char *host, const char *port, uint32_t *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
@@ -63,7 +63,7 @@ static socket_handle open_connection(const char *host, const char *port, uint32_
     return connection;
 }
 
-/* Gets a page. Returns how long the head of the response is that `head` now holds; 0 and why, if there is none. */
+/* Gets a page and stores the response's head in `head`. Returns its length, or 0 with the reason in `error`. */
 static size_t get(const char *url, char *head, size_t room, uint32_t *error)
 {
     char host[256], port[6] = "80", path[1024] = "", request[2048];
@@ -99,7 +99,7 @@ static size_t get(const char *url, char *head, size_t room, uint32_t *error)
     return whole ? got : 0;
 }
 
-/* Makes the call, and tells everybody how it ended. Returns whether to try again, after having waited for that. */
+/* Makes the call and records its outcome for all programs. If it should be retried, waits for that and returns 1. */
 static int call(shmlimit_grant grant, const char *url, uint32_t attempt)
 {
     char head[16384];
@@ -113,7 +113,7 @@ static int call(shmlimit_grant grant, const char *url, uint32_t attempt)
     outcome.latency_ns = now_ns() - began;
     if (shmlimit_record(grant, &outcome, &advice) != SHMLIMIT_OK) {
         fprintf(stderr, "worker: %s\n", shmlimit_last_error());
-        shmlimit_release(grant); /* a head that makes no sense: the permit is still out */
+        shmlimit_release(grant); /* the head was invalid, so the grant still holds its permit */
         total.errors++;
         return 0;
     }
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
     while (total.granted < count && !stop(NULL)) {
         shmlimit_grant grant;
         code = shmlimit_acquire(limiter, &request, &grant, &answer);
-        if (code == SHMLIMIT_REFUSED) { /* not within the timeout: come again when it may be possible */
+        if (code == SHMLIMIT_REFUSED) { /* not possible within the timeout: try again later */
             total.refused++;
             pause_ns(answer.retry_after_ns < SECOND ? answer.retry_after_ns : SECOND);
             continue;
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
         if (code != SHMLIMIT_OK)
             break; /* stopped, or a failure */
         total.granted++;
-        pause_ns(answer.delay_ns); /* only a leaky bucket asks for that */
+        pause_ns(answer.delay_ns); /* only a leaky bucket sets a delay */
         if (url == NULL)
             hold(grant, hold_ns);
         else

@@ -1,5 +1,6 @@
-//! Writes everything that follows from the description of a snapshot (`src/limiter/fields.rs`): the structs of C, the
-//! classes of Python and the tables of the documents. `scripts/languages/fields` runs it, and writes the C header too.
+//! Writes all files that are generated from the description of a snapshot (`src/limiter/fields.rs`): the C structs,
+//! the Python classes and the tables of the documents. `scripts/languages/fields` runs this program, and also
+//! writes the C header.
 
 mod generate;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches movies with aiohttp, all at once as far as the budget allows that all programs of this machine share.
+"""Fetches movies with aiohttp, concurrently, within the budget that all programs of this machine share.
 
     pip install './ffi/python[aiohttp]'
     python examples/python/fetch_aiohttp.py https://api.themoviedb.org/3/movie/ 11 12 13

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches movies with httpx, all at once as far as the budget allows that all programs of this machine share.
+"""Fetches movies with httpx, concurrently, within the budget that all programs of this machine share.
 
     pip install './ffi/python[httpx]'
     python examples/python/fetch_httpx.py https://api.themoviedb.org/3/movie/ 11 12 13

@@ -4,8 +4,8 @@
     pip install './ffi/python[requests]'
     python examples/python/fetch_requests.py https://api.themoviedb.org/3/movie/ 11 12 13
 
-Start several of these, and `shmlimit run tmdb -- curl …` besides: together they stay within 35 calls a second, 4 at a
-time. If one of them is told 429, all of them wait.
+Start several of these, and also `shmlimit run tmdb -- curl …`: together they stay within 35 calls a second, 4 at a
+time. If one of them receives a 429, all of them wait.
 """
 
 import sys
@@ -15,7 +15,7 @@ from shmlimit.requests import LimiterSession
 
 base, movies = sys.argv[1], sys.argv[2:]
 
-# Somebody is waiting for these: they go before background work. After half a minute it is too late.
+# A user is waiting for these calls, so they go before background work. After half a minute it is too late.
 with LimiterSession("tmdb", priority="user", timeout=30) as session:
     for movie in movies:
         try:

@@ -75,7 +75,7 @@ fn attachment_id(slot: usize) -> u64 {
     1 << 32 | (slot as u64 + 2)
 }
 
-/// Begins a transaction. If the lock was taken over from a dead owner, first returns the dead owner's permits and
+/// Begins a transaction. If the lock was taken over from a dead owner, first returns that owner's permits and
 /// wakes every waiter.
 fn begin(machine: &Machine, slot: usize, claim: Claim) -> Begun<'_, Machine> {
     loop {
@@ -116,7 +116,7 @@ fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: 
     (outcome, wake_value)
 }
 
-/// Frees the slot of the dead participant, if there is one. Returns whether that participant had anything.
+/// Frees the slot of the killable participant, if it is dead. Returns whether that participant had anything.
 fn reclaim_slot(machine: &Machine, slot: usize, now: Time) -> bool {
     let Some(dead) = machine.killable() else { return false };
     let Some(liveness_lock) = machine.take_liveness_lock(dead) else { return false };
@@ -227,7 +227,7 @@ pub fn check(machine: &Machine, held: [u32; 3]) {
     assert!(begun.tx.waiting().is_empty(), "{:?}", begun.tx.waiting());
 }
 
-/// Reclaims the permits and the place of the dead participant.
+/// Reclaims the permits and the place of the killable participant, if it is dead.
 pub fn reclaim_dead(machine: &Machine, slot: usize, now: Time) {
     reclaim_slot(machine, slot, now);
 }

@@ -77,7 +77,7 @@ fn p1_reader_sees_nothing_of_a_dead_writers_unfinished_transaction() {
     });
 }
 
-/// The slot in which the recovering process attaches. It uses the slot of the dead process, because a new
+/// The slot in which the recovering process attaches. It uses the slot of the process that died, because a new
 /// participant need not sleep before it takes over. A sleep would let the reader go first, but the reader must come
 /// last.
 fn place(machine: &Machine, died: bool) -> (usize, Claim) {

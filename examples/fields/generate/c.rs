@@ -1,7 +1,8 @@
-//! The structs of C and how they are filled, as Rust source for cbindgen and the compiler.
+//! Generates the C structs and the code that fills them, as Rust source for cbindgen and the compiler.
 //!
-//! A part of a snapshot becomes fields of `shmlimit_snapshot`; a list becomes a list of pointers to structs. The order of the
-//! fields is the binary interface: it is the order that the file has, and new fields come at the end.
+//! A part of a snapshot becomes fields of `shmlimit_snapshot`. A list becomes a list of pointers to structs. The
+//! order of the fields is the binary interface: fields keep the order of the existing file, and new fields come at
+//! the end.
 
 use super::wrapped;
 use shmlimit::schema::{Field, Kind, STRUCTS, Struct, snake_case};
@@ -23,11 +24,11 @@ struct Member {
 #[derive(Default)]
 struct Layout {
     members: Vec<Member>,
-    /// Statements before the struct is filled.
+    /// Statements that run before the struct is filled.
     before: Vec<String>,
 }
 
-/// `structs.rs`, with the fields in the order that it has now.
+/// The content of `structs.rs`, with the fields in their existing order.
 pub fn structs(present: &str) -> io::Result<String> {
     let mut out = String::from(
         "//! The structs of a snapshot, as C sees them.\n//!\n//! Generated from src/limiter/fields.rs by scripts/languages/fields. \
@@ -59,7 +60,7 @@ pub fn structs(present: &str) -> io::Result<String> {
     Ok(out)
 }
 
-/// `fill.rs`: a function for each struct that makes it from its Rust value.
+/// The content of `fill.rs`: for each struct, a function that makes it from its Rust value.
 pub fn fill(present: &str) -> io::Result<String> {
     let mut out = String::from(
         "//! Fills the structs of a snapshot.\n//!\n//! Generated from src/limiter/fields.rs by scripts/languages/fields.\n\n\
@@ -86,7 +87,7 @@ pub fn fill(present: &str) -> io::Result<String> {
     Ok(out)
 }
 
-/// The structs that C has: the snapshot and the elements of lists, the elements first.
+/// The structs that C has: the elements of lists first, then the snapshot.
 fn emitted() -> Vec<&'static Struct> {
     let is_element = |of: &&Struct| {
         STRUCTS.iter().flat_map(|other| other.fields).any(
@@ -108,7 +109,7 @@ fn function(of: &Struct) -> String {
     if is_top(of) { "snapshot".to_owned() } else { of.word() }
 }
 
-/// The fields that a struct has in the present file, in order.
+/// The fields of a struct in the existing file, in order.
 fn recorded(file: &str, name: &str) -> Vec<String> {
     let body = file.split_once(&format!("pub struct {name} {{\n")).map_or("", |(_, rest)| rest);
     let body = body.split_once("\n}\n").map_or(body, |(body, _)| body);
@@ -116,14 +117,14 @@ fn recorded(file: &str, name: &str) -> Vec<String> {
     body.lines().filter_map(name).collect()
 }
 
-/// The members in the recorded order, the new ones at the end. There is no padding, so that a field is there if and only if
-/// the struct of the library is long enough for it.
+/// The members in the recorded order, with the new ones at the end. There is no padding, so a field exists if and
+/// only if the struct of the library is long enough for it.
 fn in_order(members: Vec<Member>, order: &[String], of: &str) -> io::Result<Vec<Member>> {
     let names = members.iter().map(|member| member.name.clone());
     let mut new: Vec<String> = names.filter(|name| !order.contains(name)).collect();
     let mut left: BTreeMap<String, Member> =
         members.into_iter().map(|member| (member.name.clone(), member)).collect();
-    // Those of 8 bytes first: 4 and 4 make 8 again.
+    // Fields of 8 bytes come first; two fields of 4 bytes make 8 again.
     new.sort_by_key(|name| is_short(&left[name]));
     let mut ordered = Vec::new();
     for name in order.iter().chain(&new) {
@@ -170,24 +171,24 @@ fn layout(of: &Struct) -> Layout {
     layout
 }
 
-/// Where the fields of a struct come from.
+/// The source of the fields of a struct.
 struct Base<'b> {
     /// The variable that holds the struct, or an option of it.
     value: &'b str,
-    /// Of an optional part: what its fields begin with, and the field that says whether it is there.
+    /// For an optional part: the prefix of its fields, and the field that says whether the part exists.
     optional: Option<(&'b str, &'b str)>,
 }
 
 impl Base<'_> {
     fn member(&self, name: &str) -> String {
         match self.optional {
-            // `paused_for_ns` says `pause` already.
+            // `paused_for_ns` already contains `pause`.
             Some((prefix, _)) if !name.starts_with(prefix) => format!("{prefix}_{name}"),
             _ => name.to_owned(),
         }
     }
 
-    /// The elements of a list of the struct.
+    /// An iterator over the elements of a list of the struct.
     fn iterator(&self, field: &Field) -> String {
         match self.optional {
             None => format!("{}.{}.iter()", self.value, field.name),
@@ -273,7 +274,7 @@ fn list(layout: &mut Layout, base: &Base<'_>, field: &Field, c: &str, item: &str
     });
 }
 
-/// The type of a value in C, and what stands for its absence.
+/// The type of a value in C, and the value that represents its absence.
 fn scalar(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Bool | Kind::U32 | Kind::Priority => ("u32", "0"),

@@ -1,4 +1,4 @@
-//! The tables of the documents.
+//! Generates the tables of the documents.
 
 use shmlimit::schema::{Field, Kind, STRUCTS, Struct};
 
@@ -7,7 +7,7 @@ pub const METRICS: &str = "docs/metrics.md";
 
 const HEAD: &str = "| JSON | C | Python | type | meaning |\n| --- | --- | --- | --- | --- |\n";
 
-/// The tables of `status --json`: the limiter, then each object and list in it.
+/// The tables of `status --json`: first the limiter, then each object and list in it.
 pub fn status() -> String {
     let Some(top) = STRUCTS.first() else { return String::new() };
     let mut tables = vec![HEAD.to_owned()];
@@ -15,7 +15,7 @@ pub fn status() -> String {
     tables.join("\n")
 }
 
-/// Adds the rows of a struct to the first table, or to a table of its own, and the tables of what it holds.
+/// Adds the rows of a struct to the first table or to a separate table, and the tables of its nested structs.
 fn rows(of: &Struct, python: &str, prefix: Option<&str>, tables: &mut Vec<String>) {
     let own = tables.len() - 1;
     for field in of.fields {
@@ -81,7 +81,7 @@ fn c_struct(of: &Struct) -> String {
     format!("shmlimit_{}", shmlimit::schema::snake_case(of.name))
 }
 
-/// The table of the metrics that show one field each.
+/// The table of the metrics that show exactly one field.
 pub fn metrics() -> String {
     let mut out = "| name | type | labels | meaning |\n| --- | --- | --- | --- |\n".to_owned();
     for of in STRUCTS {

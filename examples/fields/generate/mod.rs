@@ -1,4 +1,4 @@
-//! The files that follow from the description of a snapshot.
+//! Generates files from the description of a snapshot.
 
 mod c;
 mod documents;
@@ -7,7 +7,7 @@ mod python;
 use std::path::Path;
 use std::{fs, io};
 
-/// Every generated file: its path in the repository, and what it must hold.
+/// Every generated file: its path in the repository, and its content.
 pub fn files(root: &Path) -> io::Result<Vec<(&'static str, String)>> {
     let read = |path: &str| fs::read_to_string(root.join(path));
     let structs = c::structs(&read(c::STRUCTS_FILE)?)?;
@@ -20,7 +20,7 @@ pub fn files(root: &Path) -> io::Result<Vec<(&'static str, String)>> {
     ])
 }
 
-/// The page with another text between its marks.
+/// Replaces the text between the marks of a page.
 fn replace(page: &str, generated: &str) -> io::Result<String> {
     let lost = || io::Error::other("the page has lost its marks");
     let (before, rest) = page.split_once("<!-- generated -->\n").ok_or_else(lost)?;

@@ -1,4 +1,4 @@
-//! The classes of Python.
+//! Generates the Python classes.
 
 use super::wrapped;
 use shmlimit::schema::{Field, Kind, STRUCTS, Struct};
@@ -26,7 +26,7 @@ def _seconds(nanoseconds: Optional[int]) -> Optional[float]:
     return None if nanoseconds is None else nanoseconds / 1e9
 ";
 
-/// `_snapshot.py`. A class comes after those that it holds.
+/// The content of `_snapshot.py`. Each class comes after the classes that it contains.
 pub fn classes() -> String {
     let types: BTreeSet<_> =
         STRUCTS.iter().flat_map(|of| of.fields).filter_map(|field| field.one_of).collect();
@@ -38,7 +38,7 @@ pub fn classes() -> String {
     out
 }
 
-/// The name of a struct in Python: `Rule` of `RuleSnapshot`.
+/// The name of a struct in Python: `Rule` for `RuleSnapshot`.
 pub fn class_name(of: &Struct) -> &str {
     match of.name.strip_suffix("Snapshot") {
         None | Some("") => of.name,
@@ -91,7 +91,7 @@ pub fn type_of(field: &Field) -> String {
     if field.optional { format!("Optional[{plain}]") } else { plain }
 }
 
-/// The value of a field, from the document.
+/// The expression that reads a field from the document.
 fn value(field: &Field) -> String {
     let key = if field.flat {
         "document".to_owned()
@@ -99,7 +99,7 @@ fn value(field: &Field) -> String {
         format!("document[\"{}\"]", field.json.unwrap_or_default())
     };
     match (field.kind, field.optional) {
-        // The document has it as text, which not every path is.
+        // The document contains the path as text, but not every path is valid text.
         (Kind::Path, _) => field.python.to_owned(),
         (Kind::Time, false) => format!("{key} / 1e9"),
         (Kind::Time, true) => format!("_seconds({key})"),
