@@ -3,13 +3,8 @@
 //     c++ -std=c++17 worker.cpp $(pkg-config --cflags --libs shmlimit) -o worker
 //     ./worker tmdb --url http://127.0.0.1:8080/movie/603 --seconds 15
 //
-<<<<<<< HEAD
 // Limiters and grants end with their scope, failures are exceptions, a refusal is a value. Without --url each permit is held
 // for a while (--hold milliseconds).
-=======
-// The first half is a small wrapper that a program may copy: limiters and grants end with their scope, failures are
-// exceptions, and a refusal is a value. Without --url each permit is held for a while (--hold milliseconds).
->>>>>>> p-seg2
 #include "../c/portable.h" // sockets
 
 #include <algorithm>
@@ -23,92 +18,6 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-<<<<<<< HEAD
-=======
-#include <utility>
-
-namespace shm {
-
-using std::chrono::nanoseconds;
-
-struct Error : std::runtime_error {
-    explicit Error(int32_t code) : std::runtime_error(shmlimit_last_error()), code(code) {}
-    int32_t code;
-};
-
-// A struct that is zero except for its size.
-template <class T> T sized()
-{
-    T value{};
-    value.size = sizeof value;
-    return value;
-}
-
-inline int32_t check(int32_t code)
-{
-    if (code >= SHMLIMIT_NULL_POINTER)
-        throw Error(code);
-    return code;
-}
-
-// The right to make one call. The destructor releases it, unless it was recorded.
-class Grant {
-public:
-    explicit Grant(shmlimit_grant number) : number_(number) {}
-    Grant(Grant &&other) noexcept : number_(std::exchange(other.number_, 0)) {}
-    Grant &operator=(Grant &&other) noexcept
-    {
-        std::swap(number_, other.number_);
-        return *this;
-    }
-    ~Grant()
-    {
-        if (number_ != 0)
-            shmlimit_release(number_);
-    }
-    // If this throws, the grant is still valid.
-    shmlimit_advice record(const shmlimit_outcome &outcome)
-    {
-        auto advice = sized<shmlimit_advice>();
-        check(shmlimit_record(number_, &outcome, &advice));
-        number_ = 0;
-        return advice;
-    }
-    // Call this if the call was never sent. If this throws, the grant is still valid.
-    void cancel()
-    {
-        check(shmlimit_cancel(number_));
-        number_ = 0;
-    }
-
-private:
-    shmlimit_grant number_;
-};
-
-class Limiter {
-public:
-    explicit Limiter(const std::string &name, const shmlimit_options &options = sized<shmlimit_options>())
-    {
-        check(shmlimit_open(name.c_str(), &options, &handle_));
-    }
-    Limiter(const Limiter &) = delete;
-    Limiter &operator=(const Limiter &) = delete;
-    ~Limiter() { shmlimit_close(handle_); }
-    // Empty if the call was refused (the answer contains the reason) or stopped (the reason is 0).
-    std::optional<Grant> acquire(const shmlimit_request &request, shmlimit_answer &answer) const
-    {
-        shmlimit_grant grant = 0;
-        if (check(shmlimit_acquire(handle_, &request, &grant, &answer)) != SHMLIMIT_OK)
-            return std::nullopt;
-        return Grant(grant);
-    }
-
-private:
-    shmlimit_limiter *handle_ = nullptr;
-};
-
-} // namespace shm
->>>>>>> p-seg2
 
 using Clock = std::chrono::steady_clock;
 
@@ -126,7 +35,7 @@ static void pause_for(shmlimit::nanoseconds time)
         std::this_thread::sleep_until(std::min({until, ends_at, Clock::now() + std::chrono::milliseconds(100)}));
 }
 
-// A connection that the destructor closes.
+// A connection that closes itself.
 struct Connection {
     socket_handle handle = NO_SOCKET;
     ~Connection()
@@ -136,13 +45,8 @@ struct Connection {
     }
 };
 
-<<<<<<< HEAD
 // The head of the response to a GET; empty, and why, if there is none.
 static std::string get(const std::string &host, const std::string &port, const std::string &path, shmlimit::net_error &error)
-=======
-// The head of the response to a GET. If there is none, the result is empty and `error` is the reason.
-static std::string get(const std::string &host, const std::string &port, const std::string &path, uint32_t &error)
->>>>>>> p-seg2
 {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
@@ -211,7 +115,6 @@ try {
                                                       : shmlimit::priority::background);
     std::map<shmlimit::outcome_class, uint64_t> ended;
     uint64_t granted = 0, refused = 0;
-<<<<<<< HEAD
     for (uint32_t attempt = 1; granted < count && !stop();) {
         shmlimit::answer call = limiter.acquire(request);
         if (!call) { // not within the timeout: ask again when it may be possible
@@ -226,22 +129,6 @@ try {
             pause_for(time_of<std::chrono::milliseconds>(given["--hold"]));
             ended[shmlimit::outcome_class::ok]++;
             continue; // the grant goes, and gives its permit back
-=======
-    auto answer = shm::sized<shmlimit_answer>();
-    for (uint32_t attempt = 1; granted < count && !stop(nullptr);) {
-        std::optional<shm::Grant> grant = limiter.acquire(request, answer);
-        if (!grant) { // not possible within the timeout: try again later
-            refused += answer.reason != 0;
-            pause_for(std::min<uint64_t>(answer.retry_after_ns, 1000000000));
-            continue;
-        }
-        granted++;
-        pause_for(answer.delay_ns); // only a leaky bucket sets a delay
-        if (host.empty()) {
-            pause_for(number(given["--hold"], 1e6));
-            ended[SHMLIMIT_CLASS_OK]++;
-            continue; // the destructor of the grant releases its permit
->>>>>>> p-seg2
         }
         shmlimit::net_error error{};
         auto began = Clock::now();
