@@ -86,13 +86,18 @@ impl Builder {
         segment: &Segment,
         wanted: &Policy,
     ) -> Result<(), Error> {
-        let (there, wanted) = (self.patched(&segment.policy()?)?, self.patched(wanted)?);
+        let stored = segment.policy()?;
+        let (there, wanted) = (self.patched(&stored)?, self.patched(wanted)?);
         if there == wanted {
             return Ok(());
         }
         let differences = describe::differences(&there, &wanted);
         let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
-        let updatable = segment.takes(&wanted)?;
+        // An update with single settings changes only what they name, so it may be refused where the whole policy fits.
+        let updatable = match self.updated(&stored) {
+            Ok(updated) => segment.takes(&self.patched(&updated)?)?,
+            Err(_) => false,
+        };
         Err(Error::ConfigMismatch { name, directory, differences, updatable })
     }
 

@@ -208,6 +208,9 @@ fn r144_settings_that_only_a_new_limiter_can_have_do_not_fit() {
         single("rules.0.algorithm", "gcra"),
         single("breaker.kind", "fsm"),
     ] {
+        if let Error::ConfigMismatch { updatable, .. } = builder.clone().open().unwrap_err() {
+            assert!(!updatable, "the mismatch must not offer an update that is refused: {builder:?}");
+        }
         let error = update(builder);
         assert!(matches!(error, Error::DoesNotFit { .. }), "{error}");
     }
