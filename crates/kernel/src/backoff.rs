@@ -23,7 +23,7 @@ crate::named_enum! {
     impl FromStr;
 }
 
-/// What to do after a call.
+/// Advice to the caller after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackoffAdvice {
     /// The source of the wait. `None` if there is no wait.
@@ -53,8 +53,8 @@ pub(super) fn retry_after(backoff: &StoredBackoff, said: Nanos) -> Nanos {
     said.max(backoff.min_sleep).min(backoff.retry_after_max.max(backoff.min_sleep))
 }
 
-/// What to do after the reported call, which `health` already counts. `wait` is the wait that follows from its
-/// Retry-After.
+/// Computes the advice after the reported call, which `health` already counts. `wait` is the wait that follows
+/// from its Retry-After.
 pub(super) fn advise(
     backoff: &StoredBackoff,
     health: &Health,
@@ -110,7 +110,7 @@ mod tests {
 
     /// The expected values are the first numbers of the published generator for seed 1234567.
     #[test]
-    fn it_is_the_published_generator() {
+    fn random_numbers_match_the_published_generator() {
         let mut random = Random::new(1_234_567);
         let bits: [u64; 3] = std::array::from_fn(|_| random.bits());
         assert_eq!(bits, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

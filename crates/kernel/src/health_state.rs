@@ -1,5 +1,5 @@
 //! The layout of the health state, word by word: outcomes, breaker, gate, the readings of response headers,
-//! statistics and the pause. It holds everything a limiter stores besides rules, permits and the queue.
+//! statistics and the pause. It holds all state of a limiter except rules, permits and the queue.
 //!
 //! ```text
 //! word

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn r116_more_codes_than_places_are_counted_together() {
+    fn r116_codes_beyond_the_available_places_are_counted_together() {
         let mut memory = fresh();
         for code in 400..=499 {
             ended(&mut memory, code);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_code_changes_nothing() {
+    fn the_usual_code_is_not_counted_separately() {
         let mut memory = fresh();
         ended(&mut memory, USUAL);
         assert_eq!(codes(&memory).count(), 0);

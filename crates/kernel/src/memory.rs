@@ -25,7 +25,7 @@ pub struct LocalMemory {
     logs: Vec<u64>,
     epoch: u64,
     wall_set_at: Time,
-    /// Set if permits have no bound besides the policy's.
+    /// Set if only the policy bounds the permits.
     unbounded: bool,
     core: Core,
     rules: [RuleState; MAX_RULES],

@@ -1,5 +1,5 @@
-//! The layers that may block a call besides rules and permits: the pause, the breaker's state, the gate and the
-//! pace.
+//! The layers that may block a call, apart from rules and permits: the pause, the breaker's state, the gate and
+//! the pace.
 
 use crate::breaker;
 use crate::gate;
@@ -72,7 +72,7 @@ impl Layers {
     }
 }
 
-/// The time at which the layers besides rules and permits allow a call.
+/// The time at which these layers, without rules and permits, allow a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening {
     /// The time at which all layers with a known end allow it.

@@ -74,7 +74,7 @@ pub fn is_effective<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
 /// Longer than the clocks of one machine can differ.
 const CLOCK_TOLERANCE: Nanos = Nanos::from_secs(5);
 
-/// The settings of a policy besides its rules, in the Normal state.
+/// The general settings of a policy (all except its rules), in the Normal state.
 fn general(policy: &Policy) -> General {
     let background = policy.concurrency_background().filter(|_| policy.queueing().priorities);
     General {

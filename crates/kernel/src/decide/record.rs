@@ -19,7 +19,7 @@ pub struct Verdict {
     pub errors: u64,
     /// Successive 429 responses.
     pub consec429: u32,
-    /// What the caller should do.
+    /// The advice to the caller.
     pub advice: BackoffAdvice,
     /// How long the caller should wait. Drawn with the random bits of the report, if the policy asks for jitter
     /// (R74).

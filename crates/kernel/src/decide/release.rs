@@ -88,7 +88,7 @@ pub fn reclaim<M: Memory>(m: &mut M, slot: usize) -> Reclaimed {
     if held != Held::default() {
         return_permits(m, slot, held);
         if m.has_written_off() {
-            // Any of these permits may be as old as the oldest. If one is newer, a probe that hangs is written
+            // Each of these permits may be as old as the oldest. If one is newer, a probe that hangs is written
             // off once more, later. The opposite assumption would allow two probes at a time.
             breaker::came_back(m, held, m.held_since(slot));
         }
