@@ -1,4 +1,4 @@
-//! How long whoever made a failed call should wait, and whether to try again (R68 to R77).
+//! Computes how long the caller of a failed call should wait, and whether it should retry (R68 to R77).
 
 use super::growth::grown;
 use super::outcome::Report;
@@ -8,52 +8,53 @@ use super::state::Health;
 use super::time::Nanos;
 
 crate::named_enum! {
-    /// Where a wait comes from.
+    /// The source of a wait.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum WaitSource {
-        /// The server said so.
+        /// The server asked for it with Retry-After.
         RetryAfter => "retry_after",
-        /// It was computed.
+        /// The limiter computed it.
         Backoff => "backoff",
     }
-    /// All of them.
+    /// All sources.
     pub const ALL;
-    /// The name everywhere outside of Rust.
+    /// The name outside Rust: in C, Python, JSON and logs.
     pub const fn as_str;
     impl FromStr;
 }
 
-/// What to do after a call.
+/// Advice to the caller after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackoffAdvice {
-    /// Where the wait comes from; nothing if there is none.
+    /// The source of the wait. `None` if there is no wait.
     pub source: Option<WaitSource>,
     /// The longest wait.
     pub ceiling: Nanos,
-    /// Whether the wait is drawn between nothing and the ceiling; else it is the ceiling.
+    /// Whether the wait is drawn at random between 0 and the ceiling. Otherwise the wait is the ceiling.
     pub drawn: bool,
-    /// Whether to try again at all (R76).
+    /// Whether to retry at all (R76).
     pub retry: bool,
 }
 
 impl BackoffAdvice {
-    /// The wait, with 64 random bits.
+    /// The wait, drawn with 64 random bits.
     pub fn wait(&self, random: u64) -> Nanos {
         if !self.drawn {
             return self.ceiling;
         }
-        // From 0 to the ceiling, both included, without bias worth a nanosecond in 2^64.
+        // From 0 to the ceiling, both included. The bias is below one nanosecond in 2^64.
         let parts = u128::from(self.ceiling.0) + 1;
         Nanos(((u128::from(random) * parts) >> 64) as u64)
     }
 }
 
-/// What a Retry-After comes to (R70, R71).
+/// The wait for a Retry-After after floor and cap are applied (R70, R71).
 pub(super) fn retry_after(backoff: &StoredBackoff, said: Nanos) -> Nanos {
     said.max(backoff.min_sleep).min(backoff.retry_after_max.max(backoff.min_sleep))
 }
 
-/// What to do after the reported call; `health` counts it already. `wait` is what its Retry-After comes to.
+/// Computes the advice after the reported call, which `health` already counts. `wait` is the wait that follows
+/// from its Retry-After.
 pub(super) fn advise(
     backoff: &StoredBackoff,
     health: &Health,
@@ -80,12 +81,13 @@ pub(super) fn advise(
     }
 }
 
-/// Random numbers for jitter, seedable, without any state but its own. SplitMix64: passes the usual batteries of tests, and any seed is as good as any other.
+/// A seedable random number generator for jitter: SplitMix64. It passes the common statistical tests, and every
+/// seed is equally good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Random(u64);
 
 impl Random {
-    /// Equal seeds give equal numbers.
+    /// Starts the generator. Equal seeds give equal numbers.
     #[inline]
     pub const fn new(seed: u64) -> Random {
         Random(seed)
@@ -106,9 +108,9 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The first numbers of the published generator for seed 1234567.
+    /// The expected values are the first numbers of the published generator for seed 1234567.
     #[test]
-    fn it_is_the_published_generator() {
+    fn random_numbers_match_the_published_generator() {
         let mut random = Random::new(1_234_567);
         let bits: [u64; 3] = std::array::from_fn(|_| random.bits());
         assert_eq!(bits, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

@@ -1,6 +1,7 @@
-//! Which characters of untrusted text must not be shown as they are.
+//! Characters of untrusted text that must not be printed unchanged.
 
-/// Whether a character acts on a terminal (C0, DEL, C1), separates lines, or turns the direction of the text after it.
+/// Whether a character controls a terminal (C0, DEL, C1), separates lines, or changes the direction of the text
+/// after it.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,29 +1,32 @@
-//! Geometric growth with one rounding: cooldowns, backoffs and the rate after a recovery (R57, R62, R74).
+//! Geometric growth with a single rounding, for cooldowns, backoffs and the rate after a recovery (R57, R62,
+//! R74).
 //!
-//! `first · factor^n` is computed from the exponent. Rounding at every step would lose a part of each step: one
-//! nanosecond times 1.25 would stay one nanosecond for ever.
+//! `first · factor^n` is computed from the exponent. If each step were rounded, each would lose a fraction: one
+//! nanosecond times 1.25 would stay one nanosecond forever.
 
 use super::policy::MILLION;
 
 /// A fixed-point number: 64 integer bits and 192 fractional bits, the most significant word last.
 type Fixed = [u64; 4];
 
-/// `first · factor^n`, rounded down once, and at most `most`; the factor is in millionths, and at least 1.
+/// `first · factor^n`, rounded down once, and at most `most`. The factor is in millionths and at least 1.
 ///
-/// Takes at most 62 divisions and 64 multiplications of four words for any input, because the lock is held meanwhile.
+/// Takes at most 62 divisions and 64 multiplications of four words for any input, because the lock is held
+/// meanwhile.
 pub(super) fn grown(first: u64, factor: u32, n: u32, most: u64) -> u64 {
     if first == 0 || n == 0 || factor <= MILLION || first >= most {
         return first.min(most);
     }
-    // If the result is an integer, compute it with integers. With the factor in lowest terms top/bottom, that is so if
-    // bottom^n divides `first`. Otherwise the result differs from every integer by more than the error of the power.
+    // If the result is an integer, compute it with integers. With the factor in lowest terms top/bottom, the
+    // result is an integer if bottom^n divides `first`. Otherwise the result differs from every integer by more
+    // than the error of the power.
     let shared = gcd(factor, MILLION);
     let (top, bottom) = (u64::from(factor / shared), u64::from(MILLION / shared));
     let mut rest = first;
     let divisions = (0..n).take_while(|_| {
         let divides = rest.is_multiple_of(bottom);
         rest = if divides { rest / bottom } else { rest };
-        // Dividing by 1 never ends.
+        // Division by 1 never ends the loop.
         divides && bottom > 1
     });
     if divisions.count() == n as usize || bottom == 1 {
@@ -33,7 +36,7 @@ pub(super) fn grown(first: u64, factor: u32, n: u32, most: u64) -> u64 {
     times(power, first).min(most)
 }
 
-/// `first · factor^n`, at most `most`; `first` is not 0 and the factor is above 1.
+/// `first · factor^n`, at most `most`. `first` is not 0, and the factor is above 1.
 fn whole(first: u64, factor: u64, n: u32, most: u64) -> u64 {
     let mut value = first;
     for _ in 0..n {
@@ -57,10 +60,10 @@ fn ratio(top: u64, bottom: u64) -> Fixed {
     [d, c, b, a]
 }
 
-/// `base^n` by squaring, each product rounded down; `None` above 64 integer bits. `base` is at least 1.
+/// `base^n` by squaring, each product rounded down. `None` above 64 integer bits. `base` is at least 1.
 ///
-/// Each product has a relative error of 2^-192, and squaring doubles it: below 2^-160 in all even for the largest n that
-/// does not overflow (2^26, for a factor of 1.000001).
+/// Each product has a relative error of 2^-192, and squaring doubles it. The total is below 2^-160 even for the
+/// largest n that does not overflow (2^26, for a factor of 1.000001).
 fn power(base: Fixed, n: u32) -> Option<Fixed> {
     let (mut result, mut square) = ([0, 0, 0, 1], Some(base));
     for bit in 0..u32::BITS - n.leading_zeros() {
@@ -72,7 +75,7 @@ fn power(base: Fixed, n: u32) -> Option<Fixed> {
     Some(result)
 }
 
-/// The product, rounded down; `None` above 64 integer bits.
+/// The product, rounded down. `None` above 64 integer bits.
 fn product(a: Fixed, b: Fixed) -> Option<Fixed> {
     let mut words = [0_u64; 8];
     for (i, a) in a.into_iter().enumerate() {
@@ -88,7 +91,7 @@ fn product(a: Fixed, b: Fixed) -> Option<Fixed> {
     (beyond == 0).then_some([d, c, b, a])
 }
 
-/// The product of integers, rounded down, saturating.
+/// The product with an integer, rounded down to an integer. Saturates.
 fn times(a: Fixed, b: u64) -> u64 {
     let mut carry = 0_u128;
     for word in a {
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same with integers of any length, by long multiplication.
+    /// Reference for `grown`: integers of any length, by long multiplication.
     fn long(first: u64, factor: u32, n: u32, most: u64) -> u64 {
         let mut words = vec![first as u32, (first >> 32) as u32];
         for _ in 0..n {
@@ -164,7 +167,7 @@ mod tests {
         }
 
         #[test]
-        fn r62_the_exponent_is_found_again(factor in 1_001_000u32..3_000_000, n in 0u32..800) {
+        fn r62_exponent_is_the_inverse_of_grown(factor in 1_001_000u32..3_000_000, n in 0u32..800) {
             let first = 5_000_000_000;
             let value = grown(first, factor, n, u64::MAX);
             if value < u64::MAX {
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn r74_one_nanosecond_grows_and_no_exponent_is_too_large() {
+    fn r74_one_nanosecond_grows_and_every_exponent_is_accepted() {
         let steps: Vec<u64> = (0..8).map(|n| grown(1, 1_250_000, n, 99)).collect();
         assert_eq!(steps, [1, 1, 1, 1, 2, 3, 3, 4]);
         assert_eq!(grown(1, 1_000_001, u32::MAX, 1 << 62), 1 << 62);

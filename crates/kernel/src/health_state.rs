@@ -1,23 +1,24 @@
-//! What a limiter remembers besides rules, permits and the queue, as plain words: how calls ended, what that led to, and
-//! what response headers said.
+//! The layout of the health state, word by word: outcomes, breaker, gate, the readings of response headers,
+//! statistics and the pause. It holds all state of a limiter except rules, permits and the queue.
 //!
 //! ```text
 //! word
 //!    0..16    health       the breaker's state, the gate, counters
 //!   16..40    tallies      how calls ended, and how long they took
-//!   40..44    gate note    who closed the gate
-//!   44        ramp         the rate that a ramp began with
-//!   48..53    pace         the gap between calls that headers taught
+//!   40..44    gate note    which process closed the gate
+//!   44        ramp         the rate at which a ramp began
+//!   48..53    pace         the gap between calls, from response headers
 //!   56..88    windows      four words for each of eight windows
 //!   88..112   transitions  the newest twelve, two words each
 //!  112..1136  outcomes     a ring: time << 2 | class
 //! 1136..2160  admissions   a ring of times
-//! 2160..2184  ledger       what is counted for people only (kernel/ledger.rs)
-//! 2184..2248  codes        how often calls ended with which code: code << 48 | count
-//! 2248..2264  pause        until when, since when, by which process, why (kernel/pause.rs)
+//! 2160..2184  ledger       counts for reports only (kernel/ledger.rs)
+//! 2184..2248  codes        number of calls per result code: code << 48 | count
+//! 2248..2264  pause        end, begin, process and reason (kernel/pause.rs)
 //! ```
 //!
-//! All zero is a fresh health state, and any words are one: what is read is brought into range where it is used.
+//! All zeros is a fresh health state. Any words are a valid health state: values are brought into range where
+//! they are used.
 
 use super::policy::{MAX_OUTCOMES, PerSecond};
 use super::state::{BreakerState, CODES, LEDGER_WORDS, Memory, PAUSE_WORDS, TransitionCause, View, bucket};
@@ -28,17 +29,17 @@ pub use super::state::{
     Transition,
 };
 
-/// How many words a health state takes.
+/// Number of words of a health state.
 pub const HEALTH_STATE_WORDS: usize = PAUSE_AT + PAUSE_WORDS;
-/// How many of them come before the rings.
+/// Number of these words before the rings.
 pub const HEALTH_STATE_HEAD_WORDS: usize = OUTCOMES_AT;
 
-/// Where the breaker's state and the gate are.
+/// Word index of the breaker's state and the gate.
 pub const HEALTH_AT: usize = 0;
 const WRITTEN_OFF_AT: usize = HEALTH_AT + 13;
 const _: () = {
     assert!(std::mem::offset_of!(Health, written_off) == 8 * WRITTEN_OFF_AT);
-    // Where `healthy_window` looks.
+    // The words that `healthy_window` reads.
     assert!(
         std::mem::offset_of!(Health, sustained) == 8 * 5 && std::mem::offset_of!(Health, consec429) == 8 * 7
     );
@@ -48,48 +49,48 @@ const _: () = {
     assert!(std::mem::offset_of!(Tallies, latency_sum) == 8 * LATENCY_SUM_AT);
     assert!(std::mem::offset_of!(Tallies, latency) == 8 * LATENCY_AT);
 };
-/// Where the tallies are.
+/// Word index of the tallies.
 pub const TALLIES_AT: usize = 16;
 const LATENCY_SUM_AT: usize = 5;
 const LATENCY_AT: usize = 6;
-/// Where the gate note is.
+/// Word index of the gate note.
 pub const GATE_NOTE_AT: usize = 40;
-/// Where the rate is that a ramp began with.
+/// Word index of the rate at which a ramp began.
 pub const RAMP_FROM_AT: usize = 44;
-/// Where the pace is.
+/// Word index of the pace.
 pub const PACE_AT: usize = 48;
-/// Where the windows are.
+/// Word index of the observed windows.
 pub const WINDOWS_AT: usize = 56;
-/// Where the transitions are.
+/// Word index of the transitions.
 pub const TRANSITIONS_AT: usize = 88;
-/// Where the ring of outcomes is.
+/// Word index of the ring of outcomes.
 pub const OUTCOMES_AT: usize = 112;
-/// Where the ring of admissions is.
+/// Word index of the ring of admissions.
 pub const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
-/// Where the ledger is.
+/// Word index of the ledger.
 pub const LEDGER_AT: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
-/// Where the codes are.
+/// Word index of the codes.
 pub const CODES_AT: usize = LEDGER_AT + LEDGER_WORDS;
-/// Where the pause is.
+/// Word index of the pause.
 pub const PAUSE_AT: usize = CODES_AT + CODES;
-/// Times of admissions that are remembered at most: one more than gaps between them.
+/// Number of admission times that are remembered: one more than the gaps between them.
 pub const MAX_ADMISSIONS: usize = 1024;
-/// Transitions that are remembered.
+/// Number of transitions that are remembered.
 pub const TRANSITIONS: u64 = 12;
 
-/// Reading the health state.
+/// Reads the health state.
 pub trait HealthStateView: View {
     /// The breaker's state and the gate.
     fn health(&self) -> Health {
         bytemuck::cast::<[u64; 16], _>(self.health_state(HEALTH_AT))
     }
 
-    /// The outcome window (oldest, samples), if no failure is remembered and the state is Normal: then a success changes
-    /// nothing but the window.
+    /// The outcome window (oldest, samples), if no failure is stored and the state is Normal. A success then
+    /// changes only the window.
     #[inline(always)]
     fn healthy_window(&self) -> Option<(u32, u32)> {
-        // Word by word: state and flags, sustained, 429 and successes, agreed and sleeps, run and failures, the window,
-        // errors.
+        // The words in order: state and flags; sustained; 429 count and successes; agreed and sleeps; run and
+        // failures; the window; errors.
         let [state] = self.health_state::<1>(HEALTH_AT);
         let [sustained] = self.health_state::<1>(HEALTH_AT + 5);
         let [throttled, agreed, run, window, errors] = self.health_state(HEALTH_AT + 7);
@@ -100,24 +101,26 @@ pub trait HealthStateView: View {
         if healthy { Some((oldest, samples)) } else { None }
     }
 
-    /// How many permits of probes were written off and are still out; a hint, the health has it all.
+    /// Whether probe permits were written off and are still out. Reads a single word, for the fast path. The
+    /// full count is in [`Health`].
     #[inline(always)]
     fn has_written_off(&self) -> bool {
         let [word] = self.health_state(WRITTEN_OFF_AT);
         word != 0
     }
 
-    /// How calls ended.
+    /// The counts of how calls ended.
     fn tallies(&self) -> Tallies {
         bytemuck::cast::<[u64; 24], _>(self.health_state(TALLIES_AT))
     }
 
-    /// Who closed the gate.
+    /// The note about the process that closed the gate.
     fn gate_note(&self) -> GateNote {
         bytemuck::cast::<[u64; 4], _>(self.health_state(GATE_NOTE_AT))
     }
 
-    /// The rate that a ramp began with: each step is computed from it, so that roundings do not add up (R62).
+    /// The rate at which a ramp began. Each step is computed from it, so that rounding errors do not add up
+    /// (R62).
     fn ramp_from(&self) -> PerSecond {
         let [rate] = self.health_state(RAMP_FROM_AT);
         PerSecond(rate)
@@ -133,12 +136,12 @@ pub trait HealthStateView: View {
         bytemuck::cast::<[u64; 5], _>(self.health_state(PACE_AT))
     }
 
-    /// What headers said about a window.
+    /// The last readings of one window from response headers.
     fn observed_window(&self, window: usize) -> ObservedWindow {
         bytemuck::cast::<[u64; 4], _>(self.health_state(WINDOWS_AT + 4 * (window % 8)))
     }
 
-    /// The transition of that number, which must be among the newest [`TRANSITIONS`].
+    /// The transition with that number, which must be among the newest [`TRANSITIONS`].
     fn transition(&self, number: u64) -> Transition {
         let [at, what] = self.health_state(TRANSITIONS_AT + 2 * (number % TRANSITIONS) as usize);
         Transition {
@@ -155,7 +158,7 @@ pub trait HealthStateView: View {
         word
     }
 
-    /// When the admission of that number was, which must be among the newest [`MAX_ADMISSIONS`].
+    /// The time of the admission with that number, which must be among the newest [`MAX_ADMISSIONS`].
     fn admission(&self, number: u64) -> Time {
         let [time] = self.health_state(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize);
         Time(time)
@@ -164,27 +167,27 @@ pub trait HealthStateView: View {
 
 impl<V: View> HealthStateView for V {}
 
-/// Changing the health state.
+/// Changes the health state.
 pub trait HealthStateMemory: Memory {
     /// Stores the breaker's state and the gate.
     fn set_health(&mut self, health: &Health) {
         self.set_health_state(HEALTH_AT, bytemuck::cast::<_, [u64; 16]>(*health));
     }
 
-    /// Stores the outcome window alone.
+    /// Stores only the outcome window.
     #[inline(always)]
     fn set_healthy_window(&mut self, oldest: u32, samples: u32) {
         self.set_health_state(HEALTH_AT + 10, [bytemuck::cast::<[u32; 2], u64>([oldest, samples])]);
     }
 
-    /// Counts a call that ended well.
+    /// Counts a call that succeeded.
     #[inline(always)]
     fn add_ok(&mut self) {
         let [ok] = self.health_state(TALLIES_AT);
         self.set_health_state(TALLIES_AT, [u64::wrapping_add(ok, 1)]);
     }
 
-    /// Counts how long a call took.
+    /// Counts the duration of a call.
     fn add_latency(&mut self, latency: Nanos) {
         let (sum, count) = (TALLIES_AT + LATENCY_SUM_AT, TALLIES_AT + LATENCY_AT + bucket(latency));
         for (word, more) in [(sum, latency.0), (count, 1)] {
@@ -193,17 +196,17 @@ pub trait HealthStateMemory: Memory {
         }
     }
 
-    /// Stores how calls ended.
+    /// Stores the counts of how calls ended.
     fn set_tallies(&mut self, tallies: &Tallies) {
         self.set_health_state(TALLIES_AT, bytemuck::cast::<_, [u64; 24]>(*tallies));
     }
 
-    /// Stores who closed the gate.
+    /// Stores the note about the process that closed the gate.
     fn set_gate_note(&mut self, note: &GateNote) {
         self.set_health_state(GATE_NOTE_AT, bytemuck::cast::<_, [u64; 4]>(*note));
     }
 
-    /// Stores the rate that a ramp begins with.
+    /// Stores the rate at which a ramp begins.
     fn set_ramp_from(&mut self, rate: PerSecond) {
         self.set_health_state(RAMP_FROM_AT, [rate.0]);
     }
@@ -213,7 +216,7 @@ pub trait HealthStateMemory: Memory {
         self.set_health_state(PACE_AT, bytemuck::cast::<_, [u64; 5]>(*pace));
     }
 
-    /// Stores what headers said about a window.
+    /// Stores the readings of one window from response headers.
     fn set_observed_window(&mut self, window: usize, observed_window: &ObservedWindow) {
         self.set_health_state(WINDOWS_AT + 4 * (window % 8), bytemuck::cast::<_, [u64; 4]>(*observed_window));
     }
@@ -230,7 +233,7 @@ pub trait HealthStateMemory: Memory {
         self.set_health_state(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize, [word]);
     }
 
-    /// Stores when an admission was.
+    /// Stores the time of an admission.
     fn set_admission(&mut self, number: u64, at: Time) {
         self.set_health_state(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize, [at.0]);
     }

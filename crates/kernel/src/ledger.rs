@@ -1,14 +1,14 @@
-//! What is counted for people only: no decision rests on it (R116).
+//! Statistics for reports. No decision depends on them (R116).
 
 use super::health_state::{CODES_AT, LEDGER_AT};
 use super::state::{Memory, View};
 
 pub use super::state::{CODES, LEDGER_WORDS, Ledger, USUAL};
 
-/// Where the code begins in a word of the codes; its count is below.
+/// The bit at which the code begins in a word. The count is in the bits below it.
 const CODE_SHIFT: u32 = 48;
 
-/// The ledger of a limiter.
+/// Reads the ledger of a limiter.
 pub fn ledger<V: View>(v: &V) -> Ledger {
     bytemuck::cast::<[u64; LEDGER_WORDS], _>(v.health_state(LEDGER_AT))
 }
@@ -20,7 +20,7 @@ pub fn change<M: Memory>(m: &mut M, change: impl FnOnce(&mut Ledger)) {
     m.set_health_state(LEDGER_AT, bytemuck::cast::<_, [u64; LEDGER_WORDS]>(ledger));
 }
 
-/// Adds what a participant counted who leaves: granted, refused, looked.
+/// Adds the counts of a participant that leaves: calls granted, calls refused, queue checks.
 pub fn left<M: Memory>(m: &mut M, counted: [u64; 3]) {
     if counted != [0; 3] {
         let before: [u64; 3] = m.health_state(LEDGER_AT);
@@ -31,7 +31,7 @@ pub fn left<M: Memory>(m: &mut M, counted: [u64; 3]) {
     }
 }
 
-/// Counts a call that ended with this code: a status, or the number of an error (from 1).
+/// Counts a call that ended with this code: an HTTP status, or the number of an error (from 1).
 pub fn ended<M: Memory>(m: &mut M, code: u16) {
     if code == USUAL {
         return;
@@ -49,7 +49,8 @@ const fn count_of(word: u64) -> u64 {
     word & COUNT
 }
 
-/// How often calls ended with which code, the usual one left out. Code 0: all that had no place of their own.
+/// The number of calls for each result code, except the usual code. Code 0 stands for all codes that had no
+/// place of their own.
 pub fn codes<V: View>(v: &V) -> impl Iterator<Item = (u16, u64)> + use<V> {
     let codes: [u64; CODES] = v.health_state(CODES_AT);
     codes
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn r116_more_codes_than_places_are_counted_together() {
+    fn r116_codes_beyond_the_available_places_are_counted_together() {
         let mut memory = fresh();
         for code in 400..=499 {
             ended(&mut memory, code);
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_code_changes_nothing() {
+    fn the_usual_code_is_not_counted_separately() {
         let mut memory = fresh();
         ended(&mut memory, USUAL);
         assert_eq!(codes(&memory).count(), 0);

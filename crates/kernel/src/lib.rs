@@ -1,24 +1,24 @@
-//! Pure rules: (state, operation, now) gives (state, answer).
+//! The decisions of the rate limiter as pure functions: (state, operation, now) gives (state, answer).
 //!
-//! No clock, no file, no thread, no heap on the way of a decision. Time is an argument, state is plain words
-//! behind [`View`] and [`Memory`], and the only way in is [`decide`].
+//! The kernel has no clock, no files and no threads, and a decision allocates no memory. Time is an argument.
+//! The state is plain words behind [`View`] and [`Memory`]. The only entry point is [`decide`].
 //!
 //! A module uses only modules of the layers below it:
 //!
 //! ```text
 //! memory                a limiter in private memory, for tests and simulation
-//! decide, log_context   the entry points; how a limiter is doing, for a log line
-//! queue                 whose turn it is
+//! decide, log_context   the entry points; the condition of a limiter, for a log line
+//! queue                 the order of waiting calls
 //! admission             whether one call may go now: breaker, gate, pace, permits and rules together
-//! breaker, backoff      what an outcome leads to: for all callers, and for its own
+//! breaker, backoff      consequences of an outcome: for all callers, and for the caller itself
 //! gate                  closed for as long as Retry-After said
-//! outcome               the window of recent outcomes, and what a report of one says
-//! pace, pause, ledger   the gap that headers taught; an operator's pause; counts for people
+//! outcome               the window of recent outcomes, and the contents of a report
+//! pace, pause, ledger   the gap from response headers; an operator's pause; statistics
 //! rule                  the algorithms
-//! health_state          where the state of health, pace, pause and ledger lies, word by word
-//! state                 what is stored, and the traits that read and write it; a grant as its caller holds it
-//! terms, growth         a rule as its decisions need it; geometric growth
-//! policy, request       configuration; what callers ask for and are told
+//! health_state          the layout of health, pace, pause and ledger, word by word
+//! state                 the stored structs, the traits that read and write them, and the caller's copy of a grant
+//! terms, growth         a rule in the form that decisions need; geometric growth
+//! policy, request       configuration; requests and refusals of callers
 //! time, span, named_enum
 //! ```
 #![forbid(unsafe_code)]
@@ -59,11 +59,11 @@ pub use state::{Core, General, Held, Memory, RuleState, Ticket, View};
 pub use terms::Terms;
 pub use time::{Nanos, Time};
 
-/// Most rules one limiter may have (R137).
+/// Maximum number of rules of one limiter (R137).
 pub const MAX_RULES: usize = 8;
-/// Most units one limiter may count, `requests` included (R128).
+/// Maximum number of units of one limiter, including `requests` (R128).
 pub const MAX_UNITS: usize = 4;
 /// Largest limit of a sliding log (R137).
 pub const MAX_LOG: u64 = 100_000;
-/// Most permits one limiter may hand out at a time (R137).
+/// Maximum number of permits that one limiter can have in flight (R137).
 pub const MAX_PERMITS: u32 = 4096;

@@ -1,4 +1,4 @@
-//! How a limiter is doing, in the few words of a log line (R114).
+//! The condition of a limiter in a few fields, for a log line (R114).
 
 use super::breaker;
 use super::gate;
@@ -8,31 +8,32 @@ use super::policy::{BreakerKind, PerSecond};
 use super::state::{BreakerState, Pause, Transition, TransitionCause, View};
 use super::time::{Nanos, Time};
 
-/// A limiter at one moment, for a log line.
+/// The condition of a limiter at one moment, for a log line.
 #[derive(Clone, Copy, Debug)]
 pub struct LogContext {
-    /// The kind of breaker, which names its states.
+    /// The kind of breaker. It determines the names of the states.
     pub kind: BreakerKind,
-    /// Its state.
+    /// The breaker's state.
     pub state: BreakerState,
-    /// How long until it ends by itself; of a Sleep, until calls are made again. Nothing if it does not.
+    /// How long until the state ends by itself. For a Sleep, how long until calls are made again. `None` if it
+    /// does not end by itself.
     pub timer: Option<Nanos>,
-    /// Successive 429.
+    /// Successive 429 responses.
     pub consec429: u32,
-    /// Outcomes that count.
+    /// Outcomes in the window.
     pub samples: u32,
-    /// Errors among them.
+    /// The errors among them.
     pub errors: u64,
-    /// The effective rate; nothing while every call is blocked.
+    /// The effective rate. Zero while every call is blocked.
     pub rate: PerSecond,
-    /// Most calls in flight in this state; nothing = any number.
+    /// The number of calls that may be in flight in this state. `None` means any number.
     pub concurrency: Option<u32>,
-    /// How long until the gate opens; nothing if it is open.
+    /// How long until the gate opens. `None` if it is open.
     pub gate: Option<Nanos>,
 }
 
 impl LogContext {
-    /// What there is to see.
+    /// Reads the condition of a limiter.
     pub fn of<V: View>(v: &V, now: Time) -> LogContext {
         let now = now.max(v.core().latest);
         let (health, policy) = (v.health(), v.breaker_policy());
@@ -51,10 +52,10 @@ impl LogContext {
     }
 }
 
-/// The state before an operation, to find out afterwards what is new.
+/// The state before an operation, to find out afterwards what has changed.
 #[derive(Clone, Copy, Debug)]
 pub struct LogBaseline {
-    /// How many transitions there were.
+    /// The number of transitions before the operation.
     pub transitions: u64,
     /// Whether a pause was in effect, or was over but not yet marked so.
     pub paused: bool,
@@ -71,7 +72,7 @@ impl LogBaseline {
 /// The changes of one operation that are logged: transitions, and a pause that expired.
 #[derive(Clone, Copy, Debug)]
 pub struct RecentEvents {
-    /// The condition of the limiter after the transitions, if there are any.
+    /// The condition of the limiter after these changes. `None` if nothing changed.
     pub log_context: Option<LogContext>,
     /// The pause that ended.
     pub ended: Option<Pause>,
@@ -80,7 +81,7 @@ pub struct RecentEvents {
 }
 
 impl RecentEvents {
-    /// The transitions since `known`; only the newest if there are very many.
+    /// The transitions since `known`. If there are more than are remembered, only the newest.
     pub fn since<V: View>(v: &V, known: LogBaseline) -> RecentEvents {
         let nothing = Transition {
             at: Time::ZERO,

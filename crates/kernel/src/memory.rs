@@ -12,20 +12,20 @@ use super::terms::Terms;
 use super::time::Time;
 use super::{MAX_LOG, MAX_PERMITS, MAX_RULES};
 
-/// How many participants a [`LocalMemory`] has room for.
+/// Number of participants that a [`LocalMemory`] has room for.
 pub const LOCAL_SLOTS: usize = 64;
 
-/// A policy and its state in private memory. A slot beyond [`LOCAL_SLOTS`] shares the last one.
+/// A policy and its state in private memory. All slots from [`LOCAL_SLOTS`] on share the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalMemory {
     policy: [u64; POLICY_WORDS],
     effective: [u64; EFFECTIVE_WORDS],
     health_state: Vec<u64>,
-    /// As many words as have been used.
+    /// Only as long as the words that have been used.
     logs: Vec<u64>,
     epoch: u64,
     wall_set_at: Time,
-    /// Without a bound of its own on permits.
+    /// Set if only the policy bounds the permits.
     unbounded: bool,
     core: Core,
     rules: [RuleState; MAX_RULES],
@@ -33,26 +33,26 @@ pub struct LocalMemory {
     waiting: WaiterCounts,
     progress: Progress,
     places: [PlaceSet; WAITERS / 64],
-    /// As many as have been used.
+    /// Only as long as the entries that have been used.
     entries: Vec<Entry>,
     turns: Vec<Turn>,
 }
 
-/// What a limiter has seen and what is effective, without those who use it just now.
+/// The state and the effective limits of a limiter, without its present participants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
-    /// The rules' states.
+    /// The states of the rules.
     pub rules: [RuleState; MAX_RULES],
-    /// What is effective.
+    /// The effective limits.
     pub effective: [u64; EFFECTIVE_WORDS],
-    /// Breaker, gate and pace.
+    /// The health state: breaker, gate and pace.
     pub health_state: Vec<u64>,
-    /// The logs, as far as they have been used.
+    /// The words of the sliding logs, as far as they have been used.
     pub logs: Vec<u64>,
 }
 
 impl LocalMemory {
-    /// What it has seen.
+    /// Extracts the state without the participants.
     pub fn into_saved_state(self) -> SavedState {
         SavedState {
             rules: self.rules,
@@ -62,7 +62,7 @@ impl LocalMemory {
         }
     }
 
-    /// A fresh limiter: buckets full, no permit out, all well. Its clock starts with the Unix epoch.
+    /// A fresh limiter: buckets full, no permit out, breaker in Normal. Its clock starts at the Unix epoch.
     pub fn new(policy: &Policy) -> LocalMemory {
         LocalMemory::from_words(policy.encode(), effective_words(policy))
     }
@@ -72,20 +72,21 @@ impl LocalMemory {
         LocalMemory { epoch, ..LocalMemory::new(policy) }
     }
 
-    /// Sets the wall clock: what it shows, in nanoseconds since the Unix epoch, at the zero of the limiter's clock.
+    /// Sets the wall clock. `epoch` is the wall time at the zero of the limiter's clock, in nanoseconds since
+    /// the Unix epoch.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
         self.wall_set_at = self.core.latest.max(Time(1));
     }
 
-    /// The same without [`MAX_PERMITS`], which is a segment's bound: where the policy has none, any
-    /// number of permits may be out.
+    /// The same limiter without the bound [`MAX_PERMITS`], which applies only to segments. If the policy has no
+    /// bound, any number of permits may be out.
     #[must_use]
     pub fn without_permit_bound(self) -> LocalMemory {
         LocalMemory { unbounded: true, ..self }
     }
 
-    /// A fresh limiter on any words, valid or not.
+    /// A fresh limiter from any words, valid or not.
     pub fn from_words(policy: [u64; POLICY_WORDS], effective: [u64; EFFECTIVE_WORDS]) -> LocalMemory {
         LocalMemory {
             policy,
@@ -106,7 +107,7 @@ impl LocalMemory {
         }
     }
 
-    /// Applies another policy; the rules keep what they have seen (R110).
+    /// Applies another policy. The rules keep their state (R110).
     pub fn change_policy(&mut self, old: &Policy, new: &Policy, now: Time) {
         decide::tick(self, now);
         self.policy = new.encode();
@@ -224,7 +225,7 @@ impl Memory for LocalMemory {
     }
 
     fn set_log(&mut self, index: usize, word: u64) {
-        // No log is longer; a damaged index must not ask for all memory.
+        // No log is longer than this. A damaged index must not cause a huge allocation.
         if index < 4 * MAX_RULES * MAX_LOG as usize {
             *at(&mut self.logs, index) = word;
         }

@@ -1,8 +1,8 @@
-//! Enums whose variants have names outside of Rust: one table for the variants, their codes and their names.
+//! Enums whose variants have names outside Rust: one table for the variants, their codes and their names.
 
 use std::fmt;
 
-/// A text that is not the name of any variant.
+/// The error for a text that is not the name of any variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     what: &'static str,
@@ -16,12 +16,12 @@ impl UnknownName {
         UnknownName { what, text: text.to_owned(), allowed }
     }
 
-    /// The text.
+    /// The text that was given.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The names that there are.
+    /// The names that are allowed.
     pub fn allowed(&self) -> &'static [&'static str] {
         self.allowed
     }
@@ -40,7 +40,8 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// Declares an enum with a name for each variant, which `Display` writes, and the members that are asked for after it:
+/// Declares an enum with a name for each variant, which `Display` writes, and the members that are listed after
+/// it:
 ///
 /// | member | gives |
 /// | --- | --- |
@@ -48,7 +49,7 @@ impl std::error::Error for UnknownName {}
 /// | `const NAMES;` | their names, in the same order |
 /// | `const fn as_str;` | the name of a variant |
 /// | `impl FromStr;` | reads the name of a variant; the error ([`UnknownName`]) lists the names |
-/// | `fn named;` | the variant of a name, or `None`; any function name will do |
+/// | `fn named;` | the variant of a name, or `None`; any function name can be used |
 /// | `const fn from_code(TYPE);` | the variant of a code, or `None` |
 /// | `const fn from_code(TYPE) or VARIANT;` | the variant of a code; every other code is `VARIANT` |
 ///
@@ -63,7 +64,7 @@ impl std::error::Error for UnknownName {}
 ///         /// Go.
 ///         Green = 2 => "green",
 ///     }
-///     /// All of them.
+///     /// All signals.
 ///     pub const ALL;
 ///     /// The name on paper.
 ///     pub const fn as_str;

@@ -1,4 +1,4 @@
-//! How calls end, and the window of recent outcomes (R42 to R48).
+//! Outcomes of calls, and the window of recent outcomes (R42 to R48).
 
 use super::MAX_UNITS;
 use super::health_state::{HealthStateMemory, HealthStateView};
@@ -9,30 +9,30 @@ use super::state::{Health, Memory, Tallies, View};
 use super::time::{Nanos, Time};
 
 crate::named_enum! {
-    /// How a call ended, as far as it matters.
+    /// The class of an outcome.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum OutcomeClass {
-        /// The server answered, and is well: 1xx, 2xx, 3xx (R45).
+        /// The server answered without an error: 1xx, 2xx, 3xx (R45).
         Ok = 0 => "ok",
-        /// 429: too much was asked.
+        /// 429: the server refused the call because of its rate limit.
         Throttled = 1 => "429",
-        /// 5xx: the server is not well.
+        /// 5xx: the server failed.
         Server = 2 => "5xx",
-        /// No answer: a time-out, no name, no connection.
+        /// No answer: a timeout, a failed name lookup, a failed connection.
         Net = 3 => "net",
-        /// Any other 4xx: the caller's own fault, which says nothing about the server (R44).
+        /// Any other 4xx: an error of the caller, which says nothing about the server (R44).
         Ignored = 4 => "ignored",
     }
-    /// All of them.
+    /// All classes.
     pub const ALL;
-    /// The name everywhere outside of Rust.
+    /// The name outside Rust: in C, Python, JSON and logs.
     pub const fn as_str;
     impl FromStr;
 }
 
 impl OutcomeClass {
-    /// The class of an HTTP status; nothing for a number that is none.
+    /// The class of an HTTP status. `None` if the number is not an HTTP status.
     #[inline]
     pub const fn of_status(status: u16) -> Option<OutcomeClass> {
         match status {
@@ -44,41 +44,42 @@ impl OutcomeClass {
         }
     }
 
-    /// Whether whoever made the call should wait and try again (R68).
+    /// Whether the caller should wait and retry (R68).
     #[inline]
     pub const fn is_backoff_target(self) -> bool {
         matches!(self, OutcomeClass::Throttled | OutcomeClass::Server | OutcomeClass::Net)
     }
 }
 
-/// What is reported about a call.
+/// A report about a call that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report<'r> {
-    /// How it ended.
+    /// The class of its outcome.
     pub class: OutcomeClass,
-    /// What its Retry-After said, if that could be read; floor and cap are not yet applied (R70).
+    /// The wait from its Retry-After, if there was a readable one. Floor and cap are not yet applied (R70).
     pub retry_after: Option<Nanos>,
-    /// Which attempt it was, from 1; nothing = the limiter counts (R77).
+    /// The number of this attempt, from 1. `None`: the limiter counts (R77).
     pub attempt: Option<u32>,
-    /// For whom it was made.
+    /// The priority of the call.
     pub priority: Priority,
-    /// How long it took.
+    /// The duration of the call.
     pub latency: Option<Nanos>,
-    /// What it really cost, if that is known by now (R129).
+    /// Its actual cost, if known (R129).
     pub actual: Option<[u64; MAX_UNITS]>,
-    /// When it was granted, if that is known: then a late outcome is told from a probe's (R140).
+    /// The time of its grant, if known. It distinguishes a late outcome from a probe's outcome (R140).
     pub granted_at: Option<Time>,
-    /// The number that its end is counted under (R116): a status, or that of an error, from 1. Nothing = not counted.
+    /// The code under which its end is counted: an HTTP status, or the number of an error, from 1 (R116).
+    /// `None`: not counted.
     pub code: Option<u16>,
-    /// The process that reports; nothing = a gate that this closes gets no note.
+    /// The process that reports. `None`: if this outcome closes the gate, no note is stored.
     pub reporter: Option<Reporter>,
-    /// 64 random bits to draw a wait with, because the kernel has no randomness of its own.
+    /// 64 random bits for jitter, because the kernel has no source of randomness.
     pub random: u64,
-    /// What response headers said, by the name of the window (R92).
+    /// The readings of response headers, by window name (R92).
     pub readings: &'r [(&'r str, Observation)],
 }
 
-/// The process that reports how a call ended, for people (R142).
+/// The process that reports how a call ended, for reports (R142).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reporter {
     /// Process id.
@@ -88,7 +89,7 @@ pub struct Reporter {
 }
 
 impl Report<'_> {
-    /// Nothing but how it ended.
+    /// A report with a class and no other information.
     pub const fn new(class: OutcomeClass) -> Self {
         Report {
             class,
@@ -124,12 +125,12 @@ pub(super) fn tally<M: Memory>(m: &mut M, report: &Report<'_>) {
     m.set_tallies(&tallies);
 }
 
-/// Bits of an entry that hold the class; the time is above them.
+/// Bits of an entry that hold the class. The time is in the bits above.
 const CLASS_BITS: u32 = 2;
 
-/// Drops what is too old or too many, so that `room` more fit.
+/// Removes outcomes that are too old, or more than the window holds with `room` new ones.
 fn drop_old<V: View>(v: &V, window: &StoredWindow, health: &mut Health, room: u32, now: Time) {
-    // Words in range, whatever they were.
+    // Brings damaged words into range.
     let most = window.max_count.clamp(1, super::policy::MAX_OUTCOMES);
     health.samples = health.samples.min(super::policy::MAX_OUTCOMES);
     health.errors = health.errors.min(u64::from(health.samples));
@@ -149,26 +150,27 @@ fn drop_old<V: View>(v: &V, window: &StoredWindow, health: &mut Health, room: u3
     }
 }
 
-/// How many outcomes count now, and how many of them are errors.
+/// The number of outcomes in the window now, and the number of errors among them.
 pub fn counted<V: View>(v: &V, now: Time) -> (u32, u64) {
     let mut health = v.health();
     drop_old(v, &v.window_policy(), &mut health, 0, now);
     (health.samples, health.errors)
 }
 
-/// The word of an outcome.
+/// The ring entry of an outcome.
 #[inline(always)]
 pub(super) fn entry(class: OutcomeClass, now: Time) -> u64 {
     now.0 << CLASS_BITS | class as u64 & 3
 }
 
-/// The window (oldest, samples) with room for one more, if little is to be dropped for that, and nothing but successes.
+/// The window (oldest, samples) with room for one more outcome. `None` if more than a few outcomes must be
+/// removed for that, or an error among them.
 #[inline(always)]
 pub(super) fn make_room<V: View>(v: &V, (oldest, samples): (u32, u32), now: Time) -> Option<(u32, u32)> {
     let window = v.window_policy();
     let most = window.max_count.clamp(1, super::policy::MAX_OUTCOMES);
     let mut left = (oldest, samples);
-    // One that is too many and one that is too old: more is for the long way.
+    // Usually at most one outcome is too many and one is too old. The slow path handles the rest.
     for _ in 0..3 {
         let (oldest, samples) = left;
         let entry = v.outcome(oldest);
@@ -184,12 +186,12 @@ pub(super) fn make_room<V: View>(v: &V, (oldest, samples): (u32, u32), now: Time
     None
 }
 
-/// Drops what is too old by now.
+/// Removes outcomes that are too old by now.
 pub(super) fn age<V: View>(v: &V, health: &mut Health, now: Time) {
     drop_old(v, &v.window_policy(), health, 0, now);
 }
 
-/// Adds an outcome to the window. Says whether the window had run empty before.
+/// Adds an outcome to the window. Returns whether the window was empty before.
 pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: OutcomeClass, now: Time) -> bool {
     let window = m.window_policy();
     drop_old(m, &window, health, 0, now);
@@ -208,13 +210,13 @@ pub(super) fn clear(health: &mut Health) {
     (health.samples, health.errors) = (0, 0);
 }
 
-/// Whether the ratio of errors is at least `part` millionths, with samples enough (R47).
+/// Whether the ratio of errors is at least `part` millionths, with enough samples (R47).
 #[inline]
 pub(super) fn is_at_least(health: &Health, part: u32, min_samples: u32) -> bool {
     health.samples >= min_samples && health.samples > 0 && !is_below(health, part)
 }
 
-/// Whether the ratio of errors is below `part` millionths; that of nothing is 0.
+/// Whether the ratio of errors is below `part` millionths. The ratio of an empty window is 0.
 #[inline]
 pub(super) fn is_below(health: &Health, part: u32) -> bool {
     let scaled = health.errors.saturating_mul(u64::from(super::policy::MILLION));

@@ -1,49 +1,51 @@
-//! The pace: the smallest gap between calls that response headers taught us (R82 to R93).
+//! The pace: the smallest gap between calls that follows from response headers (R82 to R93).
 //!
-//! A fixed window in which nothing remains is more than a gap: no call is made before its reset (R90).
+//! A fixed window with nothing remaining has a stronger effect than a gap: no call is made before its reset
+//! (R90).
 //!
-//! Headers may be absurd, and one must not stop everybody for years (R142). A reset that is further away than the window is
-//! long is not believed: it counts as if the header had not said when the window starts anew, so the boundary that is
-//! computed from the clock holds (R84). What the header says remains still counts until then. So nothing that was learned
-//! holds longer than a window's length.
+//! A header can be absurd, and must not stop all calls for years (R142). If a reset is further away than the
+//! length of the window, the limiter does not believe it. It treats the header as if it had no reset, and uses
+//! the window boundary computed from the clock (R84). Until then the remaining count of the header still
+//! applies. Therefore no reading has an effect for longer than the length of its window.
 
 use super::health_state::{HealthStateMemory, HealthStateView, MAX_ADMISSIONS, ObservedWindow, Pace};
 use super::policy::{Adaptive, MAX_WINDOWS, MILLION, PaceWindow, WindowKind};
 use super::state::{Memory, View};
 use super::time::{Nanos, Time};
 
-/// Marks a stored limit that headers taught, not the configuration.
+/// Marks a stored limit that came from headers, not from the configuration.
 const FROM_HEADERS: u64 = 1 << 63;
 /// Marks the limit of a window whose reset was not believed.
 const DOUBTED: u64 = 1 << 62;
-/// The bits of a stored limit that are the limit.
+/// The bits of a stored limit that hold the limit itself.
 const LIMIT: u64 = DOUBTED - 1;
 
-/// What headers said about one window of the provider's.
+/// The readings of response headers about one window of the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Its limit, if they said so.
+    /// The limit of the window, if the headers named it.
     pub limit: Option<u64>,
-    /// What is left of it.
+    /// The number of calls left.
     pub remaining: Option<u64>,
-    /// What was used of it.
+    /// The number of calls used.
     pub used: Option<u64>,
-    /// In how long it starts anew.
+    /// The time until the window resets.
     pub reset_after: Option<Nanos>,
 }
 
-/// One window as it is now (R93).
+/// The state of one window at the present time (R93).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowStatus {
-    /// Its limit.
+    /// The limit of the window.
     pub limit: u64,
-    /// What is left of it.
+    /// The number of calls left.
     pub remaining: u64,
-    /// When it starts anew; nothing if it slides, or nothing is known.
+    /// The time at which the window resets. `None` for a sliding window, or if nothing is known.
     pub reset_at: Option<Time>,
 }
 
-/// Notes what headers said about window `index`. What says neither how much is used nor how much is left is ignored.
+/// Stores the readings of response headers about window `index`. Readings with neither a used nor a remaining
+/// count are ignored.
 pub(super) fn observe<M: Memory>(
     m: &mut M,
     index: usize,
@@ -51,8 +53,9 @@ pub(super) fn observe<M: Memory>(
     observation: &Observation,
     now: Time,
 ) {
-    // A limit that headers taught stays known when later ones do not repeat it, or say it malformed (R92, R94). One that
-    // is the configuration's does not: it may have been patched since (R110).
+    // A limit from headers stays known when later headers do not repeat it, or repeat it in a malformed way
+    // (R92, R94). A limit from the configuration does not stay, because the policy may have been patched since
+    // (R110).
     let header_limit =
         observation.limit.filter(|limit| *limit > 0).map(|limit| limit.min(LIMIT) | FROM_HEADERS);
     let before = Some(m.observed_window(index).limit & !DOUBTED).filter(|limit| limit & FROM_HEADERS != 0);
@@ -64,7 +67,8 @@ pub(super) fn observe<M: Memory>(
     let absurd = believed != observation.reset_after;
     let seen = now.0.saturating_add(1);
     let observed_window = match exhausted_until(m, index, window, now).filter(|_| remaining > 0) {
-        // Answers may come out of order, and a late one does not give back what its window no longer has (R92, R127).
+        // Responses may arrive out of order. A late response does not give back calls that its window no longer
+        // has (R92, R127).
         Some(reset) => ObservedWindow {
             limit: known,
             remaining: 0,
@@ -78,21 +82,21 @@ pub(super) fn observe<M: Memory>(
         }
     };
     m.set_observed_window(index, &observed_window);
-    // A header without an absurd reset replaces one that had it, and the gap that followed from it: the ratchet is there
-    // for answers that come late, not for absurd ones.
+    // Readings with a credible reset replace readings with an absurd one, together with the gap that followed
+    // from them. The ratchet exists for late responses, not for absurd ones.
     let pace = m.pace();
     if !absurd && pace.doubted == index as u64 + 1 {
         m.set_pace(&Pace { admitted: pace.admitted, ..Pace::default() });
     }
 }
 
-/// When a fixed window in which nothing is left starts anew, if headers said so credibly.
+/// The reset time of a fixed window with nothing left, if a header gave it credibly.
 fn exhausted_until<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> Option<Time> {
     let WindowStatus { remaining, reset_at, .. } = status(v, index, window, now);
     reset_at.filter(|_| remaining == 0 && v.observed_window(index).limit & DOUBTED == 0)
 }
 
-/// Forgets all that headers taught (R142). When calls were admitted is our own knowledge, and stays.
+/// Forgets all readings of headers (R142). The times of admissions are the limiter's own measurement, and stay.
 pub(super) fn clear<M: Memory>(m: &mut M) {
     let pace = m.pace();
     m.set_pace(&Pace { admitted: pace.admitted, ..Pace::default() });
@@ -101,11 +105,12 @@ pub(super) fn clear<M: Memory>(m: &mut M) {
     }
 }
 
-/// A window as it is now: after its end it is unused until headers say otherwise (R91).
+/// The state of a window at the present time. After its end it counts as unused until headers say otherwise
+/// (R91).
 pub fn status<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> WindowStatus {
     let observed_window = v.observed_window(index);
     let seen_at = Time(observed_window.seen.saturating_sub(1));
-    // Later than this only a damaged word says.
+    // A later time can only come from a damaged word.
     let reset_at = observed_window.reset_at.min(seen_at.plus(window.interval));
     let over = match window.kind {
         WindowKind::Fixed => now >= reset_at,
@@ -123,7 +128,7 @@ pub fn status<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> W
     }
 }
 
-/// Evaluates all windows, and moves the gap if the ratchet lets it (R88, R89).
+/// Evaluates all windows, and changes the gap if the ratchet allows it (R88, R89).
 pub(super) fn evaluate<M: Memory>(m: &mut M, adaptive: &Adaptive, now: Time) {
     let (longest, bottleneck) = longest_gap(m, adaptive, now);
     let is_doubted = |window: u64| m.observed_window(window as usize).limit & DOUBTED != 0;
@@ -131,7 +136,7 @@ pub(super) fn evaluate<M: Memory>(m: &mut M, adaptive: &Adaptive, now: Time) {
     let longest_window = adaptive.windows().map(|window| window.interval).max().unwrap_or(Nanos::ZERO);
     let pace = m.pace();
     let larger = longest > pace.interval;
-    // A gap that no window can ask for is from a damaged word.
+    // No window can ask for such a gap, so it comes from a damaged word.
     let damaged = pace.interval > longest_window || pace.tightened_at > now;
     let smaller = longest < pace.interval && (now.since(pace.tightened_at) >= pace.interval || damaged);
     if larger || smaller {
@@ -140,7 +145,7 @@ pub(super) fn evaluate<M: Memory>(m: &mut M, adaptive: &Adaptive, now: Time) {
     }
 }
 
-/// The longest gap that a window wants, and the window's number plus one; the first of equals.
+/// The longest gap that a window asks for, and one more than that window's index. The first of equals.
 fn longest_gap<V: View>(v: &V, adaptive: &Adaptive, now: Time) -> (Nanos, u64) {
     let gaps = adaptive.windows().enumerate().map(|(i, window)| (wanted(v, adaptive, i, window, now), i));
     gaps.fold(
@@ -149,7 +154,7 @@ fn longest_gap<V: View>(v: &V, adaptive: &Adaptive, now: Time) -> (Nanos, u64) {
     )
 }
 
-/// The gap that one window wants.
+/// The gap that one window asks for.
 fn wanted<V: View>(v: &V, adaptive: &Adaptive, index: usize, window: &PaceWindow, now: Time) -> Nanos {
     let WindowStatus { limit, remaining, reset_at } = status(v, index, window, now);
     let used = u128::from(limit.saturating_sub(remaining));
@@ -164,7 +169,7 @@ fn wanted<V: View>(v: &V, adaptive: &Adaptive, index: usize, window: &PaceWindow
         };
     }
     let slow_enough = gaps(v, adaptive).is_some_and(|(gaps, time)| {
-        // left / (time / gaps) <= remaining: no more calls to be expected than there are left (R87).
+        // left / (time / gaps) <= remaining: the expected number of calls is at most the number left (R87).
         u128::from(left.0) * u128::from(gaps) <= u128::from(remaining) * u128::from(time.0)
     });
     match remaining {
@@ -174,26 +179,27 @@ fn wanted<V: View>(v: &V, adaptive: &Adaptive, index: usize, window: &PaceWindow
     }
 }
 
-/// How many gaps between admissions are known, and how long they were together; nothing if they are too few.
+/// The number of known gaps between admissions, and their sum. `None` if there are too few.
 fn gaps<V: View>(v: &V, adaptive: &Adaptive) -> Option<(u64, Nanos)> {
     let admitted = v.pace().admitted;
     let gaps = admitted.saturating_sub(1).min(u64::from(adaptive.history)).min(MAX_ADMISSIONS as u64 - 1);
     if gaps == 0 || gaps < u64::from(adaptive.min_samples) {
         return None;
     }
-    // The sum of gaps in a row is the time from the first call to the last.
+    // The sum of consecutive gaps is the time from the first call to the last.
     Some((gaps, v.admission(admitted - 1).since(v.admission(admitted - 1 - gaps))))
 }
 
-/// When the pace lets the next call go (R90), and which window is in the way: the latest of the gap after the last
-/// admission and the resets of all fixed windows in which nothing remains (R85, R86).
+/// The time at which the pace allows the next call (R90), and the window that it follows from. It is the latest
+/// of two times: the end of the gap after the last admission, and the last reset of the fixed windows with
+/// nothing remaining (R85, R86).
 pub(super) fn earliest<V: View>(v: &V, adaptive: &Adaptive, now: Time) -> (Time, Option<u8>) {
     let Pace { interval, admitted, tightened_at, bottleneck, .. } = v.pace();
     let mut gap = now;
     if admitted > 0 && interval > Nanos::ZERO {
         let last = v.admission(admitted - 1).min(now);
         gap = last.plus(interval).max(now);
-        // From then on the ratchet lets a shorter gap in (R89).
+        // From this time on the ratchet allows a shorter gap (R89).
         let relaxed = tightened_at.plus(interval).max(now);
         if relaxed < gap {
             let (shorter, _) = longest_gap(v, adaptive, relaxed);
@@ -211,15 +217,16 @@ pub(super) fn earliest<V: View>(v: &V, adaptive: &Adaptive, now: Time) -> (Time,
     reset.filter(|reset| reset.0 >= gap.0).unwrap_or(gap)
 }
 
-/// When the pace lets a call go behind `calls` others, of which the first may go at `open`; it may be too early. The gap
-/// may be shorter once the ratchet lets it (R89), for example after the reset of the window it was for.
+/// The time at which the pace allows a call with `calls` others ahead of it, the first of which may go at
+/// `open`. The result may be too early. The gap may become shorter when the ratchet allows it (R89), for
+/// example after the reset of the window that it followed from.
 pub(super) fn behind<V: View>(v: &V, calls: u32, open: Time) -> Time {
     let Pace { interval, tightened_at, .. } = v.pace();
     let spaced = open.plus(Nanos(interval.0.saturating_mul(u64::from(calls))));
     spaced.min(open.max(tightened_at.plus(interval)))
 }
 
-/// Remembers an admission.
+/// Stores the time of an admission.
 pub(super) fn admitted<M: Memory>(m: &mut M, now: Time) {
     let pace = m.pace();
     m.set_admission(pace.admitted, now);

@@ -1,7 +1,8 @@
-//! A pause: an operator stops all calls for a while, whatever breaker, rules and permits say (R148).
+//! The pause: an operator stops all calls for a while, independently of breaker, rules and permits (R148).
 //!
-//! Calls that wait keep waiting, and new ones join them. Releases, outcomes and timers go on as usual. A pause ends at
-//! its time, or when an operator resumes the limiter. It belongs to the limiter, not to the process that began it.
+//! Waiting calls keep waiting, and new calls join them. Releases, outcomes and timers continue as usual. A
+//! pause ends at its time, or when an operator resumes the limiter. It belongs to the limiter, not to the
+//! process that began it.
 
 use super::health_state::{HealthStateView, PAUSE_AT};
 use super::request::{Block, Reason};
@@ -15,21 +16,22 @@ pub fn paused<V: View>(v: &V, now: Time) -> Option<Pause> {
     Some(v.pause()).filter(|pause| pause.is_on(now))
 }
 
-/// When the pause ends; the largest time if that is not known. A time not after now means that no pause is in effect.
+/// The end of the pause, or the largest time if the end is not known. A time that is not after now means that
+/// no pause is in effect.
 #[inline]
 pub(super) fn paused_until<V: View>(v: &V) -> Time {
     let [until] = v.health_state(PAUSE_AT);
     Time(until)
 }
 
-/// The pause as a layer in the way of every call.
+/// The block while a pause is in effect.
 pub(super) fn block<V: View>(v: &V, now: Time) -> Option<Block> {
     let until = paused_until(v);
     let known = (until < OPEN_ENDED).then_some(until);
     (until > now).then_some(Block { reason: Reason::Paused, until: known })
 }
 
-/// Marks a pause whose time has come as over. Returns whether there was one.
+/// Marks a pause as over if its end has passed. Returns whether there was one.
 pub(super) fn expire<M: Memory>(m: &mut M, now: Time) -> bool {
     let until = paused_until(m);
     let over = until > Time::ZERO && until <= now;
@@ -39,8 +41,8 @@ pub(super) fn expire<M: Memory>(m: &mut M, now: Time) -> bool {
     over
 }
 
-/// Keeps a pause when damaged state is reset, if its words are valid. Otherwise damage would release calls that an operator
-/// stopped.
+/// Keeps a pause when damaged state is reset, if its words are valid. Otherwise damage would release calls that
+/// an operator stopped.
 pub(super) fn keep_if_sane<M: Memory>(m: &mut M, now: Time) {
     if !m.pause().is_sane(now) {
         m.set_health_state(PAUSE_AT, [0; PAUSE_WORDS]);

@@ -1,24 +1,24 @@
-//! What callers ask for and what they are told.
+//! Requests of callers, and the refusals they receive.
 
 use super::MAX_UNITS;
 use super::time::{Nanos, Time};
 
 crate::named_enum! {
-    /// Who goes first, and who may use the reserve (R106).
+    /// The priority of a call: which waiting call goes first, and which calls may use the reserve (R106).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum Priority {
-        /// Work nobody waits for; leaves the reserve alone.
+        /// Work that no one is waiting for. Does not use the reserve.
         #[default]
         Background => "background",
-        /// Somebody waits.
+        /// A person is waiting for the result.
         User => "user",
-        /// Another program waits.
+        /// Another program is waiting for the result.
         Webhook => "webhook",
     }
-    /// All of them, the last to be served first.
+    /// All priorities, from the lowest to the highest.
     pub const ALL;
-    /// The name everywhere outside of Rust.
+    /// The name outside Rust: in C, Python, JSON and logs.
     pub const fn as_str;
     impl FromStr;
 }
@@ -31,79 +31,81 @@ impl Priority {
 }
 
 crate::named_enum! {
-    /// The first layer that stands in the way.
+    /// The reason of a refusal: the first layer in the way of the call.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Reason {
-        /// The breaker sleeps: no call until its timer is over, or an operator says so.
+        /// The breaker is in the Sleep state. No calls until its timer ends or an operator changes the state.
         Sleep => "sleep",
-        /// The breaker lets nothing through: use what is cached.
+        /// The breaker is in the CacheOnly state. No calls: use cached answers.
         CacheOnly => "cache_only",
         /// A consecutive breaker is open.
         Open => "open",
-        /// The server said when to come again.
+        /// The server sent a Retry-After.
         RetryAfter => "retry_after",
-        /// Response headers taught a slower pace.
+        /// Response headers ask for a slower pace.
         Adaptive => "adaptive",
-        /// All permits are out.
+        /// All permits are in use.
         Concurrency => "concurrency",
         /// A rule has no room yet.
         Rate => "rate",
-        /// A rule never has that much room (R6).
+        /// The cost is more than a rule can ever admit (R6).
         CostExceedsLimit => "cost_exceeds_limit",
-        /// Others wait whose turn is before (R131).
+        /// Other calls are ahead in the queue (R131).
         Queued => "queued",
-        /// As many calls wait as the queue holds (R137).
+        /// The queue holds as many calls as it can (R137).
         QueueFull => "queue_full",
         /// An operator has paused the limiter (R148).
         Paused => "paused",
-        /// Other processes held the lock of the segment in turn until this call's time was over; nothing was decided.
+        /// Other processes held the lock of the segment in turn until this call's deadline. Nothing was
+        /// decided.
         Busy => "busy",
     }
-    /// All of them.
+    /// All reasons.
     pub const ALL;
-    /// The name everywhere outside of Rust.
+    /// The name outside Rust: in C, Python, JSON and logs.
     pub const fn as_str;
     impl FromStr;
 }
 
 impl Reason {
-    /// Why the call may not go, for people.
+    /// The reason as a text for people.
     pub const fn explanation(self) -> &'static str {
         match self {
-            Reason::Sleep => "the breaker sleeps, after failures or by an operator",
-            Reason::CacheOnly => "the breaker is at cache_only: use what is cached",
-            Reason::Open => "the breaker is open, after failures or by an operator",
+            Reason::Sleep => "the breaker is in the sleep state, after failures or an operator's command",
+            Reason::CacheOnly => "the breaker is in the cache_only state: use cached answers",
+            Reason::Open => "the breaker is open, after failures or an operator's command",
             Reason::RetryAfter => "the server sent a Retry-After",
             Reason::Adaptive => "the server's headers ask for a slower pace",
-            Reason::Concurrency => "all permits are out",
+            Reason::Concurrency => "all permits are in use",
             Reason::Rate => "the rate is used up",
-            Reason::CostExceedsLimit => "the cost is more than a rule ever allows",
-            Reason::Queued => "others wait whose turn is before",
+            Reason::CostExceedsLimit => "the cost is more than a rule can ever allow",
+            Reason::Queued => "other calls are ahead in the queue",
             Reason::QueueFull => "the queue is full",
             Reason::Paused => "an operator has paused the limiter",
-            Reason::Busy => "other processes held the limiter's lock until the time was over",
+            Reason::Busy => "other processes held the limiter's lock until the call's deadline",
         }
     }
 }
 
-/// What a caller wants.
+/// A request for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcquireRequest {
-    /// How much of each unit, by the unit's index. All zero is a peek: it takes nothing, not even a permit.
+    /// The cost in each unit, by the unit's index. If all are zero, the request is a peek: it takes nothing,
+    /// not even a permit.
     pub cost: [u64; MAX_UNITS],
-    /// For whom.
+    /// The priority of the call.
     pub priority: Priority,
 }
 
 impl AcquireRequest {
-    /// One request.
+    /// A request with the cost of one request.
     #[inline]
     pub const fn one(priority: Priority) -> AcquireRequest {
         AcquireRequest::requests(1, priority)
     }
 
-    /// That many requests.
+    /// A request with the cost of that many requests.
     #[inline]
     pub const fn requests(cost: u64, priority: Priority) -> AcquireRequest {
         AcquireRequest { cost: [cost, 0, 0, 0], priority }
@@ -116,40 +118,42 @@ impl AcquireRequest {
     }
 }
 
-/// What stands in the way of every call, and until when; nothing = nobody knows.
+/// A layer that blocks every call, and the end of the block. `None` if the end is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) reason: Reason,
     pub(crate) until: Option<Time>,
 }
 
-/// Why not, and until when.
+/// A refusal: the reason, and the time for the next try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The first layer that stands in the way.
+    /// The first layer in the way.
     pub reason: Reason,
-    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39). With [`Reason::Adaptive`],
-    /// which window of the headers.
+    /// The rule that refused, if it was a rule: the one with the longest wait, and the first of equals (R39).
+    /// With [`Reason::Adaptive`], the window of the response headers.
     pub rule: Option<u8>,
-    /// When the layer in `reason` admits, absent other traffic (R4); nothing = never, or nobody can know.
+    /// The time at which the layer in `reason` admits the call, if no other call comes first (R4). `None` if
+    /// that never happens or cannot be known.
     pub retry_at: Option<Time>,
-    /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
-    /// Nothing = never.
+    /// The earliest time at which the layers with a known end admit the call. A deadline before it cannot be
+    /// met (R132). `None` means never.
     pub ready_at: Option<Time>,
-    /// When the gate of a Retry-After opens; not after `checked_at` = it is open.
+    /// The time at which the gate of a Retry-After opens. If it is not after `checked_at`, the gate is open.
     pub gate: Time,
-    /// The limiter's time of this judgement.
+    /// The time of this refusal on the limiter's clock.
     pub checked_at: Time,
 }
 
 impl Refusal {
-    /// How long until `retry_at`.
+    /// The time until `retry_at`.
     #[inline]
     pub fn retry_after(&self) -> Option<Nanos> {
         self.retry_at.map(|at| at.since(self.checked_at))
     }
 
-    /// When what blocks every call ends: `retry_at`, but of a Sleep not before the gate opens (R57).
+    /// The time at which the block of all calls ends. This is `retry_at`; a Sleep does not end before the gate
+    /// opens (R57).
     pub fn eta(&self) -> Option<Time> {
         if self.reason == Reason::Sleep { self.retry_at.map(|at| at.max(self.gate)) } else { self.retry_at }
     }

@@ -1,24 +1,24 @@
-//! Exact fractions of a nanosecond (R1).
+//! Durations with exact fractions of a nanosecond (R1).
 //!
-//! A rule of `limit` per `period` hands out one unit each T = period/limit, which is rarely a whole number of
-//! nanoseconds. All times of one rule are multiples of 1/den ns with one `den` (the limit over what it shares
-//! with the period), so a sum needs a carry, never a division, and nothing drifts.
+//! A rule of `limit` per `period` grants one unit per T = period/limit, which is rarely a whole number of
+//! nanoseconds. All times of one rule are multiples of 1/den ns with the same `den`: the limit divided by its
+//! greatest common divisor with the period. So a sum needs a carry but never a division, and nothing drifts.
 
 use bytemuck::{Pod, Zeroable};
 use std::cmp::Ordering;
 
-/// Above this no configured length of time may go (146 years), so that a time plus a length fits a word.
+/// Upper bound of all configured durations (146 years), so that a time plus a duration fits in a word.
 pub const MAX_SPAN: u64 = 1 << 62;
 
-/// `whole + frac/den` nanoseconds; `den` belongs to the rule.
+/// `whole + frac/den` nanoseconds. `den` belongs to the rule.
 ///
-/// The order is that of the values as long as `frac < den`.
+/// The order is the order of the values as long as `frac < den`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Span {
     /// Whole nanoseconds.
     pub whole: u64,
-    /// Numerator of the rest.
+    /// Numerator of the fraction.
     pub frac: u64,
 }
 
@@ -35,7 +35,8 @@ impl PartialOrd for Span {
         Some(self.cmp(other))
     }
 
-    // Said here because the compiler does not find it: one subtraction with a borrow instead of two comparisons.
+    // Written out because the compiler does not find it: one subtraction with a borrow instead of two
+    // comparisons.
     #[inline(always)]
     fn lt(&self, other: &Span) -> bool {
         self.key() < other.key()
@@ -48,24 +49,24 @@ impl PartialOrd for Span {
 }
 
 impl Span {
-    /// A number of the same order.
+    /// A number with the same order.
     #[inline(always)]
     const fn key(self) -> u128 {
         (self.whole as u128) << 64 | self.frac as u128
     }
 
-    /// Nothing.
+    /// The empty span.
     pub const ZERO: Span = Span { whole: 0, frac: 0 };
-    /// Longer than anything a rule allows.
+    /// Longer than any span that a rule allows.
     pub const MAX: Span = Span { whole: u64::MAX, frac: 0 };
 
-    /// Whole nanoseconds.
+    /// A span of whole nanoseconds.
     #[inline]
     pub const fn whole(whole: u64) -> Span {
         Span { whole, frac: 0 }
     }
 
-    /// The sum; saturates.
+    /// The sum. Saturates.
     #[inline(always)]
     pub const fn plus(self, other: Span, den: u64) -> Span {
         let frac = self.frac.wrapping_add(other.frac);
@@ -76,7 +77,7 @@ impl Span {
         }
     }
 
-    /// The difference; nothing if `other` is longer.
+    /// The difference, or zero if `other` is longer.
     #[inline(always)]
     pub const fn minus(self, other: Span, den: u64) -> Span {
         match self.checked_minus(other, den) {
@@ -85,7 +86,7 @@ impl Span {
         }
     }
 
-    /// The difference; `None` if `other` is longer.
+    /// The difference, or `None` if `other` is longer.
     #[inline(always)]
     pub const fn checked_minus(self, other: Span, den: u64) -> Option<Span> {
         let borrow = self.frac < other.frac;
@@ -98,7 +99,7 @@ impl Span {
         })
     }
 
-    /// `count` times as long; saturates to [`Span::MAX`].
+    /// The product with `count`. Saturates to [`Span::MAX`].
     #[inline(always)]
     pub fn times(self, count: u64, den: u64) -> Span {
         if count == 1 {
@@ -107,7 +108,7 @@ impl Span {
         self.times_many(count, den)
     }
 
-    // Kept apart so that the usual cost of one is a few instructions.
+    // A separate function, so that the usual cost of 1 takes only a few instructions.
     #[inline(never)]
     fn times_many(self, count: u64, den: u64) -> Span {
         let Some(whole) = self.whole.checked_mul(count) else {
@@ -122,14 +123,14 @@ impl Span {
         }
     }
 
-    /// How many `1/den` ns this is.
+    /// This span as a number of `1/den` ns.
     #[inline]
     pub const fn parts(self, den: u64) -> u128 {
         // u64::MAX² + u64::MAX still fits.
         self.whole as u128 * den as u128 + self.frac as u128
     }
 
-    /// `parts * count` times `1/den` ns; saturates to [`Span::MAX`].
+    /// `parts * count` times `1/den` ns. Saturates to [`Span::MAX`].
     #[cold]
     pub fn from_parts(parts: u128, count: u128, den: u64) -> Span {
         let den = u128::from(den.max(1));
@@ -142,13 +143,13 @@ impl Span {
         }
     }
 
-    /// Rounded up to whole nanoseconds (R4).
+    /// This span rounded up to whole nanoseconds (R4).
     #[inline(always)]
     pub const fn ceil(self) -> u64 {
         self.whole.saturating_add((self.frac > 0) as u64)
     }
 
-    /// How often `step` fits into this, rounded down (R7, R18).
+    /// The number of times that `step` fits into this span, rounded down (R7, R18).
     #[inline]
     pub fn count(self, step: Span, den: u64) -> u64 {
         if self.frac == 0 && step.frac == 0 {

@@ -1,4 +1,4 @@
-//! A rule as its decisions need it: one cache line of derived numbers.
+//! The terms of a rule: one cache line of derived numbers for its decisions.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -7,34 +7,36 @@ use super::span::{MAX_SPAN, Span};
 use super::time::Nanos;
 use super::{MAX_LOG, MAX_UNITS};
 
-/// How many words [`Terms`] takes.
+/// Number of words of [`Terms`].
 pub const TERMS_WORDS: usize = 8;
 
-/// What decisions about one rule run on, derived from its [`Rule`], and from the breaker if that drives it.
+/// The numbers that decisions about one rule use. They are derived from its [`Rule`], and from the breaker if
+/// that controls the rule.
 ///
-/// Words that come from a damaged segment decide something useless, but never panic; [`Terms::check`] tells.
+/// Words from a damaged segment give useless decisions, but never a panic. [`Terms::check`] detects them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Terms {
-    /// Kind in the low byte, unit index in the next, tick in the third. In the upper 40 bits the place of its log, or of a
-    /// bucket that a breaker reduced, see [`Terms::overdraft`].
+    /// The kind in the low byte, the unit index in the next byte, the tick in the third. The upper 40 bits hold
+    /// the place of a log, or [`Terms::overdraft`] for a bucket that a breaker reduced.
     head: u64,
     step_whole: u64,
     step_frac: u64,
     den: u64,
-    /// Buckets: tau. Others: the limit (passes, of the older burst mode) and the period.
+    /// Buckets: tau. Others: the limit (the free passes, for GCRA in its older burst mode) and the period.
     capacity: [u64; 2],
-    /// Buckets: tau without the reserve. Others: the limit without the reserve, and for which limit a log has room.
+    /// Buckets: tau without the reserve. Others: the limit without the reserve, and the largest limit that a
+    /// log has room for.
     room: [u64; 2],
 }
 
-/// What [`Terms::overdraft`] has room for.
+/// The largest value of [`Terms::overdraft`].
 const MAX_OVERDRAFT: u64 = (1 << 40) - 1;
-/// All codes up to this are of [`AlgorithmKind::Bucket`].
+/// The largest code of [`AlgorithmKind::Bucket`].
 const LAST_BUCKET: u8 = Algorithm::LeakyBucket as u8;
 
 impl Terms {
-    /// Derives the terms of all rules of a policy, each as it was configured.
+    /// Derives the terms of all rules of a policy, each as configured.
     pub fn all(policy: &Policy) -> impl Iterator<Item = Terms> + '_ {
         let mut log_at = 0;
         policy.rules().iter().map(move |rule| {
@@ -71,7 +73,7 @@ impl Terms {
         }
     }
 
-    /// The first rule, a bucket, as it was configured. Its fractions are not reduced more than decimals are, so that
+    /// The configured terms of the first rule, a bucket. The fraction is reduced only by powers of ten, so that
     /// tokens can be carried over exactly between this rate and those of a breaker.
     pub fn configured(first: &FirstRule) -> Terms {
         let shared = tens(first.period.0, first.limit);
@@ -79,10 +81,11 @@ impl Terms {
         Terms::bucket(first.algorithm, first.unit, step, (first.burst, None), first.reserve, 0)
     }
 
-    /// The first rule while a breaker drives it: another rate, and another capacity (R54). A reserve is reduced as the
-    /// capacity is, rounded down, and leaves the background at least one unit.
+    /// The terms of the first rule while a breaker controls it: another rate and another capacity (R54). A
+    /// reserve is reduced in proportion to the capacity, rounded down, and leaves background calls at least one
+    /// unit.
     pub fn effective(first: &FirstRule, rate: PerSecond, burst: u64) -> Terms {
-        // T = 10^18 / rate, because a rate is in billionths a second.
+        // T = 10^18 / rate, because a rate is in billionths per second.
         const SECOND: u64 = 1_000_000_000_000_000_000;
         let rate = rate.0.clamp(1, PerSecond::FASTEST.0);
         let shared = tens(SECOND, rate);
@@ -123,7 +126,8 @@ impl Terms {
         }
     }
 
-    /// From stored words. What one unit costs is stored inverted: if that word is lost, a unit costs more than there is.
+    /// Decodes stored words. The cost of one unit is stored inverted: if that word is lost, a unit costs more
+    /// than the capacity.
     #[inline]
     pub fn from_words(words: [u64; TERMS_WORDS]) -> Terms {
         let stored: Terms = bytemuck::cast(words);
@@ -136,53 +140,55 @@ impl Terms {
         bytemuck::cast(Terms { step_whole: !self.step_whole, ..self })
     }
 
-    /// How the numbers are to be read; nothing if the words are damaged.
+    /// The kind of the rule. `None` if the words are damaged.
     #[inline(always)]
     pub const fn kind(&self) -> Option<AlgorithmKind> {
         match AlgorithmKind::from_code(self.head as u8) {
-            // Without the room it has nobody knows where its runs are.
+            // Without its room, the positions of the log's runs are not known.
             Some(AlgorithmKind::Log) if self.room[1] == 0 => None,
             kind => kind,
         }
     }
 
-    /// Whether it is a bucket of any kind.
+    /// Whether the rule is a bucket of any kind.
     #[inline(always)]
     pub const fn is_bucket(&self) -> bool {
         (self.head as u8).wrapping_sub(Algorithm::TokenBucket as u8) < LAST_BUCKET
     }
 
-    /// Whether it is a bucket whose grants carry no delay: token bucket or GCRA.
+    /// Whether the rule is a bucket whose grants carry no delay: token bucket or GCRA.
     #[inline(always)]
     pub const fn is_plain_bucket(&self) -> bool {
         (self.head as u8).wrapping_sub(Algorithm::TokenBucket as u8) <= 1
     }
 
-    /// Of a bucket that was under the terms `old` before: whether its state says what was used of it (GCRA's arrival time,
-    /// a leaky bucket's level) rather than what is left (a token bucket's tokens). Another capacity changes the other.
+    /// For a bucket that had the terms `old` before: whether its state means the used units (GCRA's arrival
+    /// time, a leaky bucket's level) and not the units left (a token bucket's tokens). A change of the capacity
+    /// changes the other number.
     pub const fn keeps_what_was_used(&self, old: &Terms) -> bool {
         self.head as u8 == old.head as u8 && self.head as u8 != Algorithm::TokenBucket as u8
     }
 
-    /// Whether it is a leaky bucket, whose grants say when to let a call out (R25).
+    /// Whether the rule is a leaky bucket, whose grants carry a delay (R25).
     #[inline]
     pub const fn is_leaky(&self) -> bool {
         self.head as u8 == Algorithm::LeakyBucket as u8
     }
 
-    /// Index of the unit this rule counts; always a valid index.
+    /// Index of the unit that the rule counts. It is always a valid index.
     #[inline]
     pub const fn unit(&self) -> usize {
         (self.head >> 8) as u8 as usize % MAX_UNITS
     }
 
-    /// Binary logarithm of how many `1/den` ns are told apart when a charge is taken back; see `rule/bucket.rs`.
+    /// Binary logarithm of the tick, in `1/den` ns: the precision with which refunds distinguish times. See
+    /// `rule/bucket.rs`.
     #[inline]
     pub const fn tick(&self) -> u32 {
         (self.head >> 16) as u8 as u32 % u64::BITS
     }
 
-    /// T: the time one unit costs.
+    /// T: the time that one unit costs.
     #[inline]
     pub const fn step(&self) -> Span {
         Span { whole: self.step_whole, frac: self.step_frac }
@@ -194,62 +200,64 @@ impl Terms {
         self.den
     }
 
-    /// Of a bucket: how far ahead of now the state may run, the capacity as time.
+    /// For a bucket: the capacity as time, which is how far ahead of now the state may be.
     #[inline]
     pub const fn tau(&self) -> Span {
         Span { whole: self.capacity[0], frac: self.capacity[1] }
     }
 
-    /// Of a bucket: how far ahead of now a caller may run the state: all of tau, or what is left of it without the
-    /// reserve (R107).
+    /// For a bucket: how far ahead of now a caller may move the state. All of tau, or tau without the reserve
+    /// (R107).
     #[inline]
     pub const fn room(&self, leave_reserve: bool) -> Span {
         if leave_reserve { Span { whole: self.room[0], frac: self.room[1] } } else { self.tau() }
     }
 
-    /// Of a bucket whose capacity a breaker reduced: how many times that capacity the configured one is, rounded up; 0 for
-    /// all others. A cost between the two is admitted when the bucket is full, and drives it below zero (R6).
+    /// For a bucket whose capacity a breaker reduced: the configured capacity divided by the reduced one,
+    /// rounded up. 0 for all others. A cost between the two capacities is admitted when the bucket is full, and
+    /// moves it below zero (R6).
     #[inline]
     pub const fn overdraft(&self) -> u64 {
         if self.is_bucket() { self.head >> 24 } else { 0 }
     }
 
-    /// Of all others: how much a window holds, or what is left of it without the reserve.
+    /// For all others: the limit of a window, or the limit without the reserve.
     #[inline]
     pub const fn limit(&self, leave_reserve: bool) -> u64 {
         if leave_reserve { self.room[0] } else { self.capacity[0] }
     }
 
-    /// Of all others: the length of the window; never nothing. A length that was lost is one that does not end.
+    /// For all others: the length of the window, which is never zero. If that word was lost, the window never
+    /// ends.
     #[inline]
     pub const fn period(&self) -> Nanos {
         Nanos(if self.capacity[1] == 0 { u64::MAX } else { self.capacity[1] })
     }
 
-    /// Of a log: its first word among those of all logs.
+    /// For a log: the index of its first word among the words of all logs.
     #[inline]
     pub const fn log_at(&self) -> usize {
         (self.head >> 24) as usize
     }
 
-    /// Of a log: how many entries it has room for; nothing for all others.
+    /// For a log: the number of entries it has room for. 0 for all others.
     #[inline]
     pub const fn log_capacity(&self) -> usize {
         if self.head as u8 != Algorithm::SlidingLog as u8 {
             return 0;
         }
-        // Each entry counts at least one unit, but what was cancelled leaves an empty one until it is too old.
+        // Each entry counts at least one unit, but a cancelled call leaves an empty entry until it is too old.
         let most = if self.room[1] > MAX_LOG { MAX_LOG } else { self.room[1] };
         (most + if most / 4 > 64 { most / 4 } else { 64 }) as usize
     }
 
-    /// How many words its log takes.
+    /// The number of words of its log.
     #[inline]
     pub const fn log_words(&self) -> usize {
         2 * self.log_capacity()
     }
 
-    /// Whether words read from a segment are within the ranges a valid policy gives.
+    /// Whether words from a segment are within the ranges of a valid policy.
     pub fn check(&self) -> bool {
         let in_range = |span: Span| span.frac < self.den && span.whole < MAX_SPAN;
         let numbers = match self.kind() {

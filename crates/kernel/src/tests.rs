@@ -35,7 +35,7 @@ fn left(m: &LocalMemory, now: u64) -> Option<u64> {
 }
 
 #[test]
-fn r3_a_clock_going_back_refills_nothing_twice() {
+fn r3_a_clock_that_goes_back_does_not_refill_twice() {
     let mut m = memory(&[bucket(1, SECOND)]);
     assert!(user(&mut m, 1, 5_000_000_000).is_ok());
     let refusal = user(&mut m, 1, 1_000_000_000).unwrap_err();
@@ -79,7 +79,7 @@ fn r12_a_bucket_starts_full_and_equality_admits() {
 }
 
 #[test]
-fn r13_the_wait_is_what_is_missing_rounded_up() {
+fn r13_the_wait_is_the_time_for_the_missing_tokens_rounded_up() {
     let mut m = memory(&[bucket(35, SECOND)]);
     user(&mut m, 35, 0).unwrap();
     assert_eq!(user(&mut m, 1, 0).unwrap_err().retry_after(), Some(Nanos(28_571_429)));
@@ -97,7 +97,7 @@ fn r14_polling_loses_no_refill() {
 }
 
 #[test]
-fn r16_four_per_eight_seconds_is_four_at_once_then_one_each_two_seconds() {
+fn r16_four_per_eight_seconds_allows_four_at_once_then_one_every_two_seconds() {
     let mut m = memory(&[gcra(4, Duration::from_secs(8))]);
     for _ in 0..4 {
         user(&mut m, 1, 0).unwrap();
@@ -110,7 +110,7 @@ fn r16_four_per_eight_seconds_is_four_at_once_then_one_each_two_seconds() {
 }
 
 #[test]
-fn r17_a_tau_of_one_step_is_strictly_paced_and_less_is_an_error() {
+fn r17_a_tau_of_one_step_paces_strictly_and_a_shorter_tau_is_an_error() {
     let mut m =
         memory(&[RuleDraft { tau: Some(Duration::from_millis(600)), ..gcra(100, Duration::from_secs(60)) }]);
     user(&mut m, 1, 0).unwrap();
@@ -131,7 +131,7 @@ fn r18_remaining_is_rounded_down() {
 }
 
 #[test]
-fn r20_r38_a_refusing_rule_keeps_the_others_uncharged() {
+fn r20_r38_if_one_rule_refuses_no_rule_is_charged() {
     let mut m = memory(&[gcra(10, SECOND), gcra(2, Duration::from_secs(60))]);
     user(&mut m, 2, 0).unwrap();
     let before = m.clone();
@@ -140,7 +140,7 @@ fn r20_r38_a_refusing_rule_keeps_the_others_uncharged() {
 }
 
 #[test]
-fn r39_the_longest_wait_is_named_and_the_first_of_equals() {
+fn r39_a_refusal_names_the_rule_with_the_longest_wait_and_the_first_of_equals() {
     let mut m =
         memory(&[bucket(1, SECOND), bucket(1, Duration::from_secs(9)), gcra(1, Duration::from_secs(9))]);
     user(&mut m, 1, 0).unwrap();
@@ -149,7 +149,7 @@ fn r39_the_longest_wait_is_named_and_the_first_of_equals() {
 }
 
 #[test]
-fn r107_background_leaves_the_reserve() {
+fn r107_background_calls_do_not_use_the_reserve() {
     let mut m = memory(&[RuleDraft { reserve: 4, ..bucket(10, SECOND) }]);
     background(&mut m, 6, 0).unwrap();
     assert_eq!(background(&mut m, 1, 0).unwrap_err().retry_after(), Some(Nanos(100_000_000)));
@@ -159,7 +159,7 @@ fn r107_background_leaves_the_reserve() {
 }
 
 #[test]
-fn r108_r145_background_has_its_own_bound_of_permits() {
+fn r108_r145_background_calls_have_their_own_permit_limit() {
     let draft =
         PolicyDraft { concurrency: Some(3), concurrency_background: Some(1), ..PolicyDraft::default() };
     let mut m = LocalMemory::new(&Policy::new(&draft).expect("valid"));
@@ -175,7 +175,7 @@ fn r108_r145_background_has_its_own_bound_of_permits() {
 }
 
 #[test]
-fn r113_the_permits_of_an_exited_process_come_back_once() {
+fn r113_the_permits_of_an_exited_process_are_returned_once() {
     let draft = PolicyDraft { concurrency: Some(2), ..PolicyDraft::default() };
     let mut m = LocalMemory::new(&Policy::new(&draft).expect("valid"));
     let request = AcquireRequest::one(Priority::Background);
@@ -188,7 +188,7 @@ fn r113_the_permits_of_an_exited_process_come_back_once() {
 }
 
 #[test]
-fn r128_units_are_charged_together_and_strangers_do_not_block() {
+fn r128_units_are_charged_together_and_rules_on_other_units_do_not_block() {
     let tokens = RuleDraft { unit: Some("tokens"), ..bucket(900, Duration::from_secs(60)) };
     let rules = [bucket(2, SECOND), tokens];
     let mut m = memory(&rules);
@@ -201,7 +201,7 @@ fn r128_units_are_charged_together_and_strangers_do_not_block() {
 }
 
 #[test]
-fn r129_a_cancel_gives_back_what_has_not_been_refilled() {
+fn r129_a_cancel_refunds_the_units_that_have_not_been_refilled() {
     let mut m = memory(&[RuleDraft { burst: Some(2), ..bucket(1, SECOND) }]);
     let first = user(&mut m, 1, 0).unwrap();
     let second = user(&mut m, 1, 0).unwrap();
@@ -212,13 +212,13 @@ fn r129_a_cancel_gives_back_what_has_not_been_refilled() {
 }
 
 #[test]
-fn r129_cancelling_an_earlier_call_lowers_what_a_later_one_can_give_back() {
+fn r129_cancelling_an_earlier_call_lowers_the_refund_of_a_later_one() {
     let mut m = memory(&[RuleDraft { burst: Some(2), ..bucket(1, Duration::from_nanos(10)) }]);
     let first = user(&mut m, 1, 0).unwrap();
     let second = user(&mut m, 1, 0).unwrap();
     decide::cancel(&mut m, 0, &first, Time(0));
     user(&mut m, 1, 10).unwrap();
-    // The second call was refilled by now; only the third is owed.
+    // The units of the second call are refilled by now. Only those of the third are owed.
     decide::cancel(&mut m, 0, &second, Time(12));
     assert_eq!(left(&m, 12), Some(1));
 }
@@ -236,11 +236,11 @@ fn r129_settling_charges_below_zero_and_refunds_the_rest() {
 }
 
 #[test]
-fn r129_a_cancel_gives_back_however_deep_a_settlement_went() {
+fn r129_a_cancel_refunds_even_after_a_settlement_far_below_zero() {
     let mut m = memory(&[bucket(10, SECOND)]);
     let first = user(&mut m, 9, 0).unwrap();
     let second = user(&mut m, 1, 0).unwrap();
-    // 40 tokens below zero, four times what the bucket holds.
+    // 40 tokens below zero, four times the capacity.
     decide::settle(&mut m, &first, [49, 0, 0, 0], Time(0));
     assert_eq!(user(&mut m, 1, 0).unwrap_err().retry_after(), Some(Nanos(4_100_000_000)));
     decide::cancel(&mut m, 0, &second, Time(0));
@@ -248,7 +248,7 @@ fn r129_a_cancel_gives_back_however_deep_a_settlement_went() {
 }
 
 #[test]
-fn r110_a_larger_burst_is_no_gift_and_a_smaller_one_clips() {
+fn r110_a_larger_burst_adds_no_tokens_and_a_smaller_one_clips_them() {
     for (burst, expected) in [(20, 7), (5, 5)] {
         let (old, new) = (
             policy(&[bucket(10, SECOND)]),
@@ -276,13 +276,13 @@ fn a_patch_finds_rules_by_name_and_starts_new_ones_empty() {
         [0, 1, 2].map(|i| rule::available(m, &rule::RuleContext::of(m, i, Time(0)), m.rule(i), false))
     };
     assert_eq!(each(&m), [0, 1, 6]);
-    // Rule b kept its place and its terms, so it alone can give back.
+    // Rule b kept its index and its terms, so it is the only rule that can refund.
     decide::cancel(&mut m, 0, &ticket, Time(0));
     assert_eq!(each(&m), [0, 5, 6]);
 }
 
 #[test]
-fn a_reset_starts_empty() {
+fn a_reset_limiter_has_empty_rules_and_no_permits_in_use() {
     let mut m = memory(&[bucket(10, SECOND), gcra(5, SECOND)]);
     user(&mut m, 1, 0).unwrap();
     decide::reset(&mut m, None, Time(50));
@@ -329,7 +329,7 @@ fn r137_each_bound_is_an_error_that_names_the_key() {
 }
 
 #[test]
-fn r108_a_background_call_without_a_permit_of_its_own_keeps_none_from_the_users() {
+fn r108_a_background_call_that_lacks_a_background_permit_does_not_block_user_calls() {
     let rules = [bucket(1_000_000, SECOND)];
     let draft = PolicyDraft {
         concurrency: Some(3),
@@ -352,9 +352,10 @@ fn r108_a_background_call_without_a_permit_of_its_own_keeps_none_from_the_users(
     assert!(enter(3, Priority::User), "two permits are for the users");
 }
 
-/// Two calls at once, each with half of the bucket as its estimate; the first turns out to be small, a while later.
+/// Two calls at the same time, each with half of the bucket as its estimate. Later the first turns out to be
+/// small.
 #[test]
-fn r129_what_an_older_call_did_not_need_is_given_back_though_time_has_passed() {
+fn r129_an_older_call_refunds_its_unused_estimate_after_time_has_passed() {
     let mut m = memory(&[bucket(1000, Duration::from_secs(60))]);
     let first = user(&mut m, 500, 0).unwrap();
     user(&mut m, 500, 0).unwrap();
@@ -362,7 +363,7 @@ fn r129_what_an_older_call_did_not_need_is_given_back_though_time_has_passed() {
     assert_eq!(left(&m, now), Some(583));
     decide::settle(&mut m, &first, [100, 0, 0, 0], Time(now));
     assert_eq!(left(&m, now), Some(983), "as if it had been asked for 100");
-    // But what was full again meanwhile is not handed out twice.
+    // Units that were refilled meanwhile are not granted twice.
     let mut m = memory(&[bucket(1000, Duration::from_secs(60))]);
     let first = user(&mut m, 500, 0).unwrap();
     user(&mut m, 1000, 59_000_000_000).unwrap();

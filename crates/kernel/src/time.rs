@@ -1,4 +1,4 @@
-//! Points in time and durations, as different types, so that one is never taken for the other.
+//! Points in time and durations as different types, so that they cannot be confused.
 
 use bytemuck::{Pod, Zeroable};
 use core::time::Duration;
@@ -17,19 +17,19 @@ impl Time {
     /// The clock's zero.
     pub const ZERO: Time = Time(0);
 
-    /// The duration since `earlier`, nothing if that is not earlier (R3).
+    /// The duration since `earlier`, or zero if `earlier` is not earlier (R3).
     #[inline]
     pub const fn since(self, earlier: Time) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The point `by` later; the end of time if there is none.
+    /// The point `by` later. Saturates.
     #[inline]
     pub const fn plus(self, by: Nanos) -> Time {
         Time(self.0.saturating_add(by.0))
     }
 
-    /// The point `by` earlier; zero if there is none.
+    /// The point `by` earlier. Saturates at zero.
     #[inline]
     pub const fn minus(self, by: Nanos) -> Time {
         Time(self.0.saturating_sub(by.0))
@@ -37,7 +37,7 @@ impl Time {
 }
 
 impl Nanos {
-    /// No time at all.
+    /// The duration zero.
     pub const ZERO: Nanos = Nanos(0);
 
     /// Whole seconds.
@@ -50,17 +50,17 @@ impl Nanos {
         Nanos(millis.saturating_mul(1_000_000))
     }
 
-    /// A duration in nanoseconds; the longest that there is for one that is too long.
+    /// Converts a duration. Saturates at the longest duration.
     pub fn of(duration: Duration) -> Nanos {
         Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The same for callers outside the kernel.
+    /// The duration for callers outside the kernel.
     pub const fn duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 
-    /// The sum, or the longest duration if that is too long.
+    /// The sum. Saturates.
     #[inline]
     pub const fn plus(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(other.0))

@@ -1,4 +1,5 @@
-//! What may be in the way besides rules and permits: a pause, the breaker's state, the gate, the pace.
+//! The layers that may block a call, apart from rules and permits: the pause, the breaker's state, the gate and
+//! the pace.
 
 use crate::breaker;
 use crate::gate;
@@ -9,20 +10,21 @@ use crate::request::{Block, Reason};
 use crate::state::{BreakerState, Memory, View};
 use crate::time::Time;
 
-/// The layers that need attention, as they are now.
+/// The state of these layers at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct Layers {
-    /// The first layer that blocks every call: the pause before the breaker and the gate (R148).
+    /// The first layer that blocks every call. The pause comes before the breaker and the gate (R148).
     pub(super) block: Option<Block>,
-    /// What breaker and gate block, paused or not.
+    /// The block by breaker or gate, whether or not the limiter is paused.
     breaker: Option<Block>,
-    /// When the pause ends, if that is known; not after now = it does not matter.
+    /// The end of the pause, if it is known. A time that is not after now has no effect.
     paused_until: Time,
-    /// When the gate opens; not after now = it is open. It may be closed for longer than the state blocks.
+    /// The time at which the gate opens. A time that is not after now means that the gate is open. The gate may
+    /// stay closed for longer than the breaker's state blocks.
     pub(super) gate: Time,
-    /// When the pace lets the next call go; not after now = at once.
+    /// The time at which the pace allows the next call. A time that is not after now means at once.
     pub(super) paced_until: Time,
-    /// For which window of the headers.
+    /// The window of the response headers that the pace comes from.
     pub(super) bottleneck: Option<u8>,
 }
 
@@ -39,7 +41,7 @@ impl Layers {
         }
     }
 
-    /// Timers must have been let act.
+    /// Reads the layers. Timers that are due must have run before.
     #[cold]
     pub(super) fn of<V: View>(v: &V, now: Time) -> Layers {
         let health = v.health();
@@ -53,8 +55,9 @@ impl Layers {
         Layers { paced_until, bottleneck, ..layers }
     }
 
-    /// When all of them that know their time let the next call go (R4: the latest); nothing = the breaker does not
-    /// know. A pause without a known end is not among them: somebody may resume the limiter at any time.
+    /// The time at which all layers with a known end allow the next call, which is the latest of their times
+    /// (R4). `None` if the end of the breaker's state is not known. A pause without a known end does not count
+    /// here, because an operator may resume the limiter at any time.
     pub(super) fn open_at(&self, now: Time) -> Option<Time> {
         let others = self.gate.max(self.paced_until).max(self.paused_until).max(now);
         match self.breaker {
@@ -69,16 +72,17 @@ impl Layers {
     }
 }
 
-/// When the layers besides rules and permits let a call go.
+/// The time at which these layers, without rules and permits, allow a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening {
-    /// When those that know their time do.
+    /// The time at which all layers with a known end allow it.
     pub(crate) at: Time,
-    /// Whether a pause is on besides, of which nobody knows when it ends.
+    /// Whether a pause without a known end is in effect as well.
     pub(crate) open_ended: bool,
 }
 
-/// When pause, breaker, gate and pace let a call go behind `calls` others; nothing = the breaker does not know.
+/// The time at which pause, breaker, gate and pace allow a call that has `calls` others ahead of it. `None` if
+/// the end of the breaker's state is not known.
 pub(crate) fn opening<V: View>(v: &V, calls: u32, now: Time) -> Option<Opening> {
     if now < v.next_check() || v.is_passthrough() {
         return Some(Opening { at: now, open_ended: false });
@@ -89,12 +93,13 @@ pub(crate) fn opening<V: View>(v: &V, calls: u32, now: Time) -> Option<Opening> 
     layers.open_at(now).map(|open| Opening { at: behind(open), open_ended })
 }
 
-/// Why the breaker refuses every call until an operator says otherwise, if it does.
+/// The reason, if the breaker refuses every call until an operator changes its state.
 pub(crate) fn refused_without_end<V: View>(v: &V, now: Time) -> Option<Reason> {
     Layers::of(v, now).breaker.filter(|block| block.until.is_none()).map(|block| block.reason)
 }
 
-/// Whether nothing is to be done at this time besides judging: no timer is due, and no pace to be judged anew.
+/// Whether a check at this time needs no other work: no timer is due, and the pace does not have to be
+/// evaluated again.
 #[inline]
 pub fn is_settled<V: View>(v: &V, now: Time) -> bool {
     now.max(v.core().latest) < v.next_check() || is_settled_with_next_check(v, now.max(v.core().latest))
@@ -105,17 +110,18 @@ fn is_settled_with_next_check<V: View>(v: &V, now: Time) -> bool {
     let health = v.health();
     let due = breaker::due(&health, &v.breaker_policy());
     let until = pause::paused_until(v);
-    // An open gate that is over still asks for attention, which the next transaction puts right.
+    // If the closing time of the gate is over, the stored next check time is out of date. The next transaction
+    // corrects it.
     due.is_none_or(|due| due > now)
         && health.state() != BreakerState::HalfOpen
         && (health.state().blocks().is_some() || gate::is_closed(&health, now) || until > now)
-        // One whose time is over is to be noted.
+        // A pause that is over must still be marked as over.
         && (until == Time::ZERO || until > now)
         && !v.is_adaptive()
         && !v.is_passthrough()
 }
 
-/// Notes an admission where somebody wants to know.
+/// Records an admission for the pace and for the probes of the breaker, if either needs it.
 #[cold]
 pub(super) fn admitted<M: Memory>(m: &mut M, now: Time) {
     if m.is_adaptive() {

@@ -1,6 +1,7 @@
-//! Whether one call may go, apart from the queue: pause, breaker, gate, pace, permits and rules together (R38, R130).
+//! Decides whether one call may go, apart from the queue: pause, breaker, gate, pace, permits and rules
+//! together (R38, R130).
 //!
-//! The queue asks here about calls that wait, and `decide` about calls that do not.
+//! The queue uses this module for calls that wait, and `decide` for calls that do not.
 
 mod layers;
 
@@ -24,7 +25,7 @@ struct Wait {
     until: Time,
 }
 
-/// More than the rule ever has.
+/// The wait for a cost that the rule can never admit.
 const NEVER: Time = Time(u64::MAX);
 
 impl Wait {
@@ -33,14 +34,14 @@ impl Wait {
         Wait { rule: None, until: now }
     }
 
-    /// The longer of this wait and that of `rule`, this one if they are equal.
+    /// The longer of this wait and that of `rule`. This wait, if they are equal.
     #[inline]
     fn with(self, rule: usize, until: Time) -> Wait {
         let longer = self.rule.is_none() || until > self.until;
         if longer { Wait { rule: Some(rule as u8), until } } else { self }
     }
 
-    /// The first layer in the way (R4, R39), if anything is.
+    /// The refusal that names the first layer in the way (R4, R39).
     #[inline]
     fn refusal(self, layers: &Layers, permit_free: bool, now: Time) -> Refusal {
         let paced = layers.paced_until > self.until;
@@ -63,13 +64,14 @@ pub(crate) fn permit_free(general: &General, core: &Core, background: bool) -> b
         && (!background || general.concurrency_background.is_none_or(|most| core.in_flight_background < most))
 }
 
-/// Whether a permit is free if `calls`, some of them for the background, get theirs before.
+/// Whether a permit is free after `calls` others have taken theirs. `background` of them are background calls.
 pub(crate) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32, background: u32) -> bool {
     let core = v.core().taken(Held { total: calls, background });
     permit_free(&v.general(), &core, priority.is_background())
 }
 
-/// [`tick`] before a call is judged: what headers taught is judged anew, too. Returns the effective time.
+/// Runs [`tick`](breaker::tick) before a call is checked, and evaluates the pace again. Returns the effective
+/// time.
 #[inline(always)]
 pub(crate) fn prepare<M: Memory>(m: &mut M, now: Time) -> Time {
     let now = now.max(m.core().latest);
@@ -87,8 +89,8 @@ fn prepare_with_next_check<M: Memory>(m: &mut M, now: Time) {
     }
 }
 
-/// Charges a call whose turn it is, if everything admits it. The reserve is left alone if `leave_reserve`, by the
-/// background.
+/// Charges a call whose turn it is, if every layer admits it. If `leave_reserve` is set, a background call does
+/// not use the reserve.
 #[inline(always)]
 pub(crate) fn charge_all<M: Memory>(
     m: &mut M,
@@ -140,15 +142,15 @@ pub(crate) fn take_permit<M: Memory>(
     permit
 }
 
-/// Which rules are charged, and how.
+/// The rules to charge, and how to charge them.
 struct Rules {
     count: usize,
     leave_reserve: bool,
-    /// Passthrough: who is not admitted is let through all the same, and not charged (R41).
+    /// Passthrough: a call that is not admitted goes anyway and is not charged (R41).
     pass: bool,
 }
 
-/// Charges the rules, if a permit is free, nothing else is in the way, and all of them admit.
+/// Charges the rules if a permit is free, no other layer is in the way, and all rules admit the call.
 #[inline(always)]
 fn charge_rules<M: Memory>(
     m: &mut M,
@@ -161,13 +163,14 @@ fn charge_rules<M: Memory>(
     let now = ticket.granted_at;
     let mut states = [RuleState::default(); MAX_RULES];
     let mut charged = [false; MAX_RULES];
-    // Of these a charge is a state, and nothing else is to be stored.
+    // Rules whose charge is only a new state, with nothing else to store.
     let mut buckets = [false; MAX_RULES];
     let mut wait = Wait::none(now);
     for i in 0..rules.count.min(MAX_RULES) {
         let at = RuleContext::of(m, i, now);
         let cost = request.cost[at.terms.unit()];
-        // Of damaged terms it is not known either what they count.
+        // Damaged terms do not say reliably which unit they count, so such a rule is asked even if the cost is
+        // 0.
         if cost == 0 && at.terms.kind().is_some() {
             continue;
         }
@@ -182,7 +185,8 @@ fn charge_rules<M: Memory>(
             }
             None => {
                 let until = match until(m, &at, state, need) {
-                    // The two differ only on damaged words. "Refused, but now" would be no refusal to the caller.
+                    // `admit` and `earliest` differ only on damaged words. A refusal with the retry time "now"
+                    // would not be a refusal to the caller.
                     time if time <= now => NEVER,
                     later => later,
                 };
@@ -206,7 +210,7 @@ fn charge_rules<M: Memory>(
     Ok(())
 }
 
-/// When a rule admits a call; [`NEVER`] if it does not at all.
+/// The time at which a rule admits a call. [`NEVER`] if it never does.
 #[inline]
 fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Time {
     match rule::earliest(v, at, state, need) {
@@ -219,7 +223,8 @@ fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Time
     }
 }
 
-/// What [`decide::acquire`](crate::decide::acquire) would refuse, without taking anything. Without the lock, ask [`is_settled`] first.
+/// The refusal that [`decide::acquire`](crate::decide::acquire) would return, if any. Takes nothing. Without
+/// the lock, check [`is_settled`] first.
 #[inline(always)]
 pub fn check<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let (general, core) = (v.general(), v.core());

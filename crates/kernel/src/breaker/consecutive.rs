@@ -1,4 +1,4 @@
-//! Closed, open, half open: what an outcome leads to (R78, R79).
+//! The consecutive breaker (closed, open, half open): evaluates an outcome (R78, R79).
 
 use super::enter::enter;
 use crate::health_state::Health;
@@ -32,12 +32,12 @@ pub(super) fn evaluate<M: Memory>(
             health.failures = health.failures.saturating_add(1);
             open(m, health, breaker, TransitionCause::ProbeFailed, now);
         }
-        // Late: nothing moves.
+        // A late outcome changes nothing.
         _ => {}
     }
 }
 
-/// Opens, for the whole time.
+/// Opens the breaker for the full reset time.
 pub(super) fn open<M: Memory>(
     m: &mut M,
     health: &mut Health,

@@ -1,8 +1,9 @@
-//! What a state means for decisions: the rate and capacity of the first rule, and the permits (R54, R60, R62).
+//! Computes the effective limits of a breaker state: the rate and capacity of the first rule, and the permits
+//! (R54, R60, R62).
 //!
-//! The words that decisions read ("hot") are the policy's, except for these: `General` has the permits of the state, and
-//! the first rule, if it is a token bucket, the rate of the state. They are applied when a state begins, and the
-//! first rule's tokens carried over: kept, and clipped to the new capacity.
+//! The words that decisions read come from the policy, with two exceptions. `General` has the permits of the
+//! state. The first rule, if it is a token bucket, has the rate of the state. Both are applied when a state
+//! begins. The tokens of the first rule are then kept, clipped to the new capacity.
 
 use super::timers::compute_next_check;
 use crate::MAX_RULES;
@@ -13,18 +14,19 @@ use crate::state::{BreakerState, General, Held, Memory, View};
 use crate::terms::{TERMS_WORDS, Terms};
 use crate::time::{Nanos, Time};
 
-/// How many words decisions read of what is effective: general (2), queueing, next check, zero, then the rules' terms.
+/// Number of words with the effective limits: general (2), queueing, next check time, zero, then the terms of
+/// the rules.
 pub const EFFECTIVE_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
 const TERMS_AT: usize = 8;
 
-/// Where among them the terms of rule `rule` are.
+/// The range of these words that holds the terms of rule `rule`.
 #[inline]
 pub const fn terms_range(rule: usize) -> std::ops::Range<usize> {
     let start = TERMS_AT.saturating_add(rule.saturating_mul(TERMS_WORDS));
     start..start.saturating_add(TERMS_WORDS)
 }
 
-/// What is effective when a limiter is made.
+/// The effective limits of a new limiter.
 pub fn effective_words(policy: &Policy) -> [u64; EFFECTIVE_WORDS] {
     let encoded = policy.encode();
     let mut words = [0; EFFECTIVE_WORDS];
@@ -40,8 +42,8 @@ pub fn effective_words(policy: &Policy) -> [u64; EFFECTIVE_WORDS] {
     words
 }
 
-/// Applies a policy, whose words are in place already, in the breaker's present state. The rules' states are the
-/// caller's to carry over.
+/// Applies a policy, whose words are already stored, in the breaker's present state. The caller carries over
+/// the states of the rules.
 pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
     let health = m.health();
     m.set_general(general(policy));
@@ -53,26 +55,26 @@ pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
     }
 }
 
-/// Whether what is effective is what the policy and the breaker's state make.
+/// Whether the stored effective limits are those that follow from the policy and the breaker's state.
 pub fn is_effective<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
     let health = v.health();
-    // A gate that is about to open may count as open already for one whose clock is a little ahead.
+    // A process whose clock is a little ahead may already have treated the gate as open.
     let next_check = compute_next_check(v, &health, now.plus(CLOCK_TOLERANCE));
     let terms = |(i, terms): (usize, Terms)| {
         let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
         v.terms(i) == wanted
     };
-    // Looking when nothing is there to be seen (a gate that has opened since) costs time only.
+    // An unnecessary check, for example of a gate that has opened since, costs only time.
     (v.next_check() == next_check || v.next_check() == Time::ZERO)
         && v.general() == permits(v, &health, general(policy))
         && v.queueing() == policy.queueing()
         && Terms::all(policy).enumerate().all(terms)
 }
 
-/// Longer than clocks of one machine are apart.
+/// Longer than the clocks of one machine can differ.
 const CLOCK_TOLERANCE: Nanos = Nanos::from_secs(5);
 
-/// What a policy says besides its rules, while all is well.
+/// The general settings of a policy (all except its rules), in the Normal state.
 fn general(policy: &Policy) -> General {
     let background = policy.concurrency_background().filter(|_| policy.queueing().priorities);
     General {
@@ -97,20 +99,20 @@ pub(super) fn base_rate<W: PolicyWords>(words: &W) -> PerSecond {
     }
 }
 
-/// Half the full rate in whole units, but not below 5, and never above the full one (R54).
+/// Half the full rate in whole units, but at least 5 and at most the full rate (R54).
 pub(super) fn throttle_rate<W: PolicyWords>(words: &W) -> PerSecond {
     const LEAST: PerSecond = PerSecond::whole(5);
     let base = base_rate(words);
     PerSecond::whole(base.0 / 2 / PerSecond::ONE.0).max(LEAST).min(base)
 }
 
-/// The rate of `health`, which is from under the policy `old`, under the policy of `words`.
+/// Converts the rate of `health`, which was set under the policy `old`, to the policy of `words`.
 pub(super) fn carried_over<W: PolicyWords>(words: &W, health: &Health, old: &Policy) -> PerSecond {
     let (throttle, base) = (throttle_rate(words), base_rate(words));
     let old_throttle = throttle_rate(&old.encode());
     match health.state() {
         _ if health.rate.0 == 0 => PerSecond(0),
-        // What it was before the probing is gone; most often it was that of Throttle.
+        // The rate before the probing is not stored. Most often it was that of Throttle.
         BreakerState::HalfOpen => {
             let before = if health.rate > old_throttle { base } else { throttle };
             words.breaker_policy().probe_rate.min(before)
@@ -122,19 +124,19 @@ pub(super) fn carried_over<W: PolicyWords>(words: &W, health: &Health, old: &Pol
     }
 }
 
-/// The rate where nothing is blocked.
+/// The rate in a state that does not block every call.
 pub(super) fn rate<W: PolicyWords>(words: &W, health: &Health) -> PerSecond {
     if health.rate.0 == 0 { base_rate(words) } else { health.rate }
 }
 
-/// How many calls may be in flight in a state; nothing = any number.
+/// The number of calls that may be in flight in a state. `None` means any number.
 pub(super) fn concurrency<W: PolicyWords>(words: &W, state: BreakerState) -> Option<u32> {
     let base = Some(words.permits().0).filter(|most| *most > 0);
     match state {
         BreakerState::Throttle => base.map(|most| (most / 2).max(1)),
         BreakerState::HalfOpen => {
             let breaker = words.breaker_policy();
-            // "One test request at a time" (R79); the number is the five states'.
+            // "One test request at a time" (R79). The configured number applies only to the five-state breaker.
             let many = breaker.kind() == BreakerKind::Fsm;
             let probes = if many { breaker.probe_concurrency.max(1) } else { 1 };
             Some(base.map_or(probes, |most| most.min(probes)))
@@ -143,7 +145,7 @@ pub(super) fn concurrency<W: PolicyWords>(words: &W, state: BreakerState) -> Opt
     }
 }
 
-/// The terms of the first rule at a rate (0 = the full one), if a breaker drives it.
+/// The terms of the first rule at a rate (0 = the full rate), if the breaker controls that rule.
 pub(super) fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<Terms> {
     let breaker = words.breaker_policy();
     let first = words.first_rule().filter(|first| first.algorithm == Algorithm::TokenBucket)?;
@@ -159,14 +161,15 @@ pub(super) fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<
     Some(Terms::effective(&first, rate, u64::try_from(burst).unwrap_or(u64::MAX).max(1)))
 }
 
-/// Makes effective what the state in `health` means, from `at` on.
+/// Applies the state in `health` from the time `at` on.
 pub(super) fn apply_effective<M: Memory>(m: &mut M, health: &Health, at: Time) {
     apply_permits(m, health);
     apply_rates(m, [(health.rate, at)]);
 }
 
-/// Makes one rate effective after the other, each from its time on: tokens are what they would be if each had been
-/// made effective when it was due. Stored once, because a transaction has room for so many changes only.
+/// Applies several rates in order, each from its own time on. The tokens are the same as if each rate had been
+/// applied when it was due. The result is stored once, because a transaction has room for a limited number of
+/// changes.
 pub(super) fn apply_rates<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
     let (latest, before) = (m.core().latest, m.terms(0));
     let (mut terms, mut state) = (before, m.rule(0));
@@ -174,7 +177,7 @@ pub(super) fn apply_rates<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = 
     for (rate, at) in rates {
         let Some(next) = first_terms(m, rate) else { return };
         if next != terms {
-            // Timers act at the time they were due, but never before what was charged last.
+            // A timer acts at the time when it was due, but never before the last charge.
             last = at.max(latest);
             state = rule::rescaled(&RuleContext { rule: 0, terms: next, now: last }, &terms, state);
             terms = next;
@@ -197,7 +200,7 @@ fn apply_permits<M: Memory>(m: &mut M, health: &Health) {
     }
 }
 
-/// The permits of a state: what was written off is still out, and gives room to as many others.
+/// The permits of a state. Written-off permits are still in flight, so the limit is raised by their number.
 fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> General {
     let Held { total, background } = health.written_off;
     General {
@@ -207,7 +210,7 @@ fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> Gene
     }
 }
 
-/// Writes off probes that have not reported back in time, so that others can be sent (R133).
+/// Writes off probes that have not reported back in time, so that new probes can be sent (R133).
 pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &StoredBreaker, now: Time) {
     if health.state() != BreakerState::HalfOpen {
         return;
@@ -227,7 +230,8 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Sto
     }
 }
 
-/// Permits that were granted at `granted_at` have come back: if they were written off, the room they left goes with them.
+/// Handles the return of permits that were granted at `granted_at`. If they were written off, the limit is
+/// lowered again by their number.
 #[cold]
 #[inline(never)]
 pub(crate) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {

@@ -1,4 +1,4 @@
-//! The breaker goes over to another state.
+//! Changes the breaker to another state.
 
 use super::effective::{apply_effective, rate, throttle_rate};
 use super::ramp::ramp_start;
@@ -10,7 +10,7 @@ use crate::state::{
 };
 use crate::time::Time;
 
-/// Goes over to a state. Stores everything but the health itself, which is the caller's to store.
+/// Enters a state. Stores everything except `health` itself, which the caller stores.
 pub(super) fn enter<M: Memory>(
     m: &mut M,
     health: &mut Health,
@@ -30,7 +30,7 @@ pub(super) fn enter<M: Memory>(
     health.flag(OFFLINE | RAMPING, false);
     (health.agreed, health.successes, health.unanswered) = (0, 0, 0);
     (health.written_off, health.written_at) = (Held::default(), Time::ZERO);
-    // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
+    // Only the path CacheOnly, Sleep, HalfOpen, driven by timers alone, is a recovery attempt (R65).
     if cause != TransitionCause::SleepExpired {
         health.flag(ATTEMPT, false);
     }
@@ -48,14 +48,15 @@ pub(super) fn enter<M: Memory>(
         }
         BreakerState::Throttle => health.rate = throttle_rate(m),
         BreakerState::HalfOpen => {
-            // Errors from before would keep the ratio up (R60). The other breaker goes by counts: its window tells the
-            // error rate of the latest outcomes, whatever its state (R42).
+            // Errors from before the probing would keep the ratio high (R60). The consecutive breaker uses
+            // counts instead of the ratio, so its window is kept: it shows the error rate of the latest
+            // outcomes in every state (R42).
             if breaker.kind() == BreakerKind::Fsm {
                 outcome::clear(health);
                 (health.consec429, health.sustained) = (0, 0);
             }
-            // Less than the rate of Throttle is only what is left of earlier probes, whose rate may have been patched
-            // since (R110).
+            // A rate below that of Throttle is left over from earlier probes, and the probe rate may have been
+            // patched since (R110).
             let before = rate(m, health).max(throttle_rate(m));
             health.rate = breaker.probe_rate.min(before);
             health.probe_until = at.plus(breaker.probe_timeout);

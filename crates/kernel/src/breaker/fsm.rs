@@ -1,4 +1,4 @@
-//! The five states: what an outcome leads to (R51 to R61).
+//! The five-state breaker: evaluates an outcome (R51 to R61).
 
 use super::enter::enter;
 use crate::growth::grown;
@@ -8,7 +8,8 @@ use crate::policy::StoredBreaker;
 use crate::state::{BreakerState, Memory, TransitionCause};
 use crate::time::{Nanos, Time};
 
-/// Judges the window after an outcome was added to it. `was_empty`: it had run empty before.
+/// Evaluates the window after an outcome was added to it. `was_empty` says whether the window was empty before
+/// that outcome.
 pub(super) fn evaluate<M: Memory>(
     m: &mut M,
     health: &mut Health,
@@ -19,11 +20,11 @@ pub(super) fn evaluate<M: Memory>(
     now: Time,
 ) {
     let min_samples = m.window_policy().min_samples;
-    // While Normal nobody asks for them.
+    // In Normal the count of successes is not used.
     if class == OutcomeClass::Ok && health.state() != BreakerState::Normal {
         health.successes = health.successes.saturating_add(1);
     }
-    // "For five minutes" means at every evaluation since then; an empty window breaks it (R56).
+    // "For five minutes" means at every evaluation since then. An empty window ends the period (R56).
     if was_empty || !outcome::is_at_least(health, breaker.p_sleep, min_samples) {
         health.sustained = 0;
     }
@@ -66,7 +67,8 @@ pub(super) fn evaluate<M: Memory>(
                 enter(m, health, BreakerState::Normal, TransitionCause::ProbeOk, now);
             }
         }
-        // Late: nothing moves, but a longer Retry-After puts the end off (R59).
+        // A late outcome changes nothing, except that a longer Retry-After postpones the end of the Sleep
+        // (R59).
         BreakerState::Sleep => {
             if let Some(wait) = wait
                 && !health.has(OFFLINE)
@@ -84,7 +86,8 @@ fn agrees(health: &mut Health, breaker: &StoredBreaker, now_too: bool) -> bool {
     health.agreed >= breaker.hysteresis
 }
 
-/// Goes to sleep, each time since the last Normal for longer (R57); where that was too often, to CacheOnly (R141).
+/// Enters Sleep. Each Sleep since the last Normal is longer than the one before (R57). After too many Sleeps,
+/// enters CacheOnly instead (R141).
 pub(super) fn sleep<M: Memory>(
     m: &mut M,
     health: &mut Health,
@@ -103,7 +106,7 @@ pub(super) fn sleep<M: Memory>(
     health.until = now.plus(cooldown.max(wait.unwrap_or_default()));
 }
 
-/// How long the k-th Sleep lasts: sleep_min · factor^(k-1), at most sleep_max.
+/// The length of the k-th Sleep: sleep_min · factor^(k-1), at most sleep_max.
 pub(super) fn cooldown(breaker: &StoredBreaker, k: u32) -> Nanos {
     let StoredBreaker { sleep_min, cooldown_factor, sleep_max, .. } = *breaker;
     Nanos(grown(sleep_min.0, cooldown_factor, k.saturating_sub(1), sleep_max.0))

@@ -1,4 +1,5 @@
-//! What too many failures lead to: five states (R49), or closed, open and half open (R78), as one machine.
+//! The circuit breaker: reacts to too many failures. Five states (R49), or closed, open and half open (R78), in
+//! one state machine.
 //!
 //! ```text
 //!            too many errors             still too many
@@ -10,9 +11,9 @@
 //!                       └── consecutive: closed ─> open ─> half open ─> closed
 //! ```
 //!
-//! Nothing here waits: timers are looked at whenever anything is asked, and act at the time they were due. What a state
-//! means for decisions (rate, permits) is applied when it begins, so that deciding does not look at the state at
-//! all while it is Normal or Throttle.
+//! Nothing here waits. Each operation first checks which timers are due, and each timer acts at the time when
+//! it was due. The effective limits of a state (rate, permits) are applied when the state begins. Therefore
+//! decisions do not read the state at all while it is Normal or Throttle.
 
 mod consecutive;
 mod effective;
@@ -38,7 +39,7 @@ use super::policy::{BreakerKind, PerSecond, Policy};
 use super::state::{Health, Memory, RAMPING, Transition, View};
 use super::time::{Nanos, Time};
 
-/// What a recorded outcome leads to. `wait` is what its Retry-After comes to, if it has one that counts.
+/// Evaluates a recorded outcome. `wait` is the wait that follows from its Retry-After, if that counts.
 pub(super) fn record<M: Memory>(
     m: &mut M,
     health: &mut Health,
@@ -50,7 +51,7 @@ pub(super) fn record<M: Memory>(
     let class = report.class;
     let counts =
         class != OutcomeClass::Ignored && (class != OutcomeClass::Net || breaker.counts_network_errors());
-    // Granted before the probing began, it says nothing about now (R140).
+    // A call that was granted before the probing began says nothing about the server now (R140).
     let probing = health.state() == BreakerState::HalfOpen;
     let late = probing && report.granted_at.is_some_and(|granted| granted < health.since);
     if !counts || late {
@@ -69,7 +70,7 @@ pub(super) fn record<M: Memory>(
     evaluated
 }
 
-/// The window as it was when an outcome was judged: with the outcome, before what it led to.
+/// The outcome window at the evaluation: with the new outcome, but before its consequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Evaluated {
     pub(super) samples: u32,
@@ -83,30 +84,30 @@ impl Evaluated {
     }
 }
 
-/// The effective rate, in units per second: nothing while every call is blocked (for people; see `effective`).
+/// The effective rate in units per second, for reports. Zero while every call is blocked.
 pub fn rate<V: View>(v: &V) -> PerSecond {
     let health = v.health();
     if health.state().blocks().is_some() { PerSecond(0) } else { effective::rate(v, &health) }
 }
 
-/// The effective rate as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
-/// are not always enough to say it.
+/// The effective rate as units per period of the first rule, if the rate is that rule's own. Billionths of a
+/// unit per second cannot always express it exactly.
 pub fn rate_of_rule<V: View>(v: &V) -> Option<(u64, Nanos)> {
     let is_own = v.breaker_policy().rate_base.0 == 0 && rate(v) == effective::base_rate(v);
     v.first_rule().filter(|_| is_own).map(|first| (first.limit, first.period))
 }
 
-/// How many calls may be in flight in the present state; nothing = any number.
+/// The number of calls that may be in flight in the present state. `None` means any number.
 pub fn concurrency<V: View>(v: &V) -> Option<u32> {
     effective::concurrency(v, v.health().state())
 }
 
-/// Carries the breaker's state over to another policy (R110), whose words are in place already. What it means is put in
-/// force by [`install`].
+/// Carries the breaker's state over to another policy (R110), whose words are already stored. [`install`] then
+/// applies the effective limits.
 pub(super) fn adopt<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
     let mut health = m.health();
     if old.breaker().kind() != new.breaker().kind() {
-        // Its states mean nothing to the other kind. The gate and the counts stay.
+        // The states of one kind have no meaning for the other kind. The gate and the counts stay.
         let from = health.state();
         let Health { gate_until, run, oldest, mut transitions, .. } = health;
         if from != BreakerState::Normal {

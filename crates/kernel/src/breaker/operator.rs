@@ -1,4 +1,4 @@
-//! What an operator says goes, at once (R63 to R66, R142).
+//! An operator's commands to the breaker. They take effect at once (R63 to R66, R142).
 
 use super::enter::enter;
 use super::tick::tick;
@@ -15,43 +15,43 @@ use crate::time::Time;
 use std::str::FromStr;
 
 crate::named_enum! {
-    /// What an operator may say.
+    /// A command that an operator gives to the breaker.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum BreakerCommand {
-        /// Full rate; counters and window start anew.
+        /// Full rate. Counters and the outcome window are cleared.
         Normal => "normal",
         /// Half the rate.
         Throttle => "throttle",
-        /// No call for the next cooldown.
+        /// No calls for the next cooldown.
         Sleep => "sleep",
         /// Probe now.
         HalfOpen => "half_open",
-        /// No call until further notice.
+        /// No calls until further notice.
         CacheOnly => "cache_only",
-        /// No call until [`BreakerCommand::Online`]: Sleep, or open, without a timer.
+        /// No calls until [`BreakerCommand::Online`]: Sleep, or open, without a timer.
         Offline => "offline",
-        /// Ends [`BreakerCommand::Offline`] and CacheOnly, by probing.
+        /// Ends [`BreakerCommand::Offline`] and CacheOnly by probing.
         Online => "online",
-        /// Of a consecutive breaker: as `Normal`.
+        /// The same as `Normal`, for a consecutive breaker.
         Closed => "closed",
-        /// Of a consecutive breaker: no call for its reset time.
+        /// No calls for the reset time, for a consecutive breaker.
         Open => "open",
-        /// Forget what Retry-After said, and the pace that response headers taught (R142).
+        /// Forgets the last Retry-After and the pace that came from response headers (R142).
         ClearGate => "clear_gate",
     }
-    /// All of them.
+    /// All commands.
     pub const ALL;
-    /// The name everywhere outside of Rust.
+    /// The name outside Rust: in C, Python, JSON and logs.
     pub const fn as_str;
     const NAMES;
-    /// The word of exactly that name.
+    /// The command with exactly that name.
     fn named;
 }
 
 impl FromStr for BreakerCommand {
     type Err = UnknownName;
 
-    /// Reads the word of that name; `half-open` is as good as `half_open`.
+    /// Reads a command's name. A hyphen is accepted for an underscore: `half-open` means `half_open`.
     fn from_str(text: &str) -> Result<BreakerCommand, UnknownName> {
         let unknown = || UnknownName::new("BreakerCommand", text, &BreakerCommand::NAMES);
         BreakerCommand::named(&text.replace('-', "_")).ok_or_else(unknown)
@@ -59,7 +59,7 @@ impl FromStr for BreakerCommand {
 }
 
 impl BreakerCommand {
-    /// Whether a breaker of that kind knows it.
+    /// Whether a breaker of that kind has this command.
     pub const fn fits(self, kind: BreakerKind) -> bool {
         match self {
             BreakerCommand::ClearGate => true,
@@ -77,7 +77,8 @@ impl BreakerCommand {
     }
 }
 
-/// Does what an operator says; `false`, and nothing happens, if this limiter's breaker does not know it.
+/// Executes an operator's command. Returns `false` and changes nothing if the limiter's kind of breaker does
+/// not have the command.
 pub fn force<M: Memory>(m: &mut M, what: BreakerCommand, now: Time) -> bool {
     let now = now.max(m.core().latest);
     let breaker = m.breaker_policy();
@@ -125,7 +126,7 @@ pub fn force<M: Memory>(m: &mut M, what: BreakerCommand, now: Time) -> bool {
     true
 }
 
-/// Forgets what Retry-After said, and the pace that headers taught (R142).
+/// Forgets the last Retry-After and the pace that came from response headers (R142).
 pub fn clear_gate<M: Memory>(m: &mut M, now: Time) {
     if m.is_adaptive() {
         pace::clear(m);

@@ -1,4 +1,4 @@
-//! The ramp: after probes succeeded, the rate rises step by step to the full one (R62).
+//! The ramp: after successful probes, the rate rises step by step to the full rate (R62).
 
 use super::effective::{apply_rates, base_rate, first_terms, rate, throttle_rate};
 use crate::growth::{exponent, grown};
@@ -8,18 +8,19 @@ use crate::rule::{self, Need, RuleContext, When};
 use crate::state::{BreakerState, Memory, RuleState, View};
 use crate::time::{Nanos, Time};
 
-/// The rate that Normal begins with after probes succeeded: that of Throttle, if it is less than all.
+/// The rate at which Normal begins after successful probes: the rate of Throttle, if it is below the full rate.
 pub(super) fn ramp_start<W: PolicyWords>(words: &W) -> Option<PerSecond> {
     Some(throttle_rate(words)).filter(|start| *start < base_rate(words))
 }
 
-/// A ramp at one of its steps. Each rate is computed from the number of steps since the ramp began, and rounded once.
+/// A ramp at one of its steps. Each rate is computed from the number of steps since the ramp began, and rounded
+/// once.
 struct Ramp {
-    /// The rate that it began with.
+    /// The rate at which the ramp began.
     start: PerSecond,
     step: u32,
     rate: PerSecond,
-    /// When the next step is due.
+    /// The time at which the next step is due.
     due: Time,
     base: PerSecond,
     factor: u32,
@@ -28,10 +29,11 @@ struct Ramp {
 
 impl Ramp {
     fn of<V: View>(v: &V, health: &Health, breaker: &StoredBreaker) -> Ramp {
-        // What a policy allows at least; a damaged word must not make a million steps of it.
+        // The smallest factor that a policy allows. With a smaller one, a damaged word could lead to a million
+        // steps.
         let factor = breaker.ramp_factor.max(LEAST_RAMP_FACTOR);
         let (start, rate) = (v.ramp_from(), rate(v, health));
-        // With another factor since the last step, it goes on from here.
+        // If the factor has changed since the last step, the ramp starts again from the present rate.
         let (start, step) = exponent(start.0, factor, rate.0).map_or((rate, 0), |step| (start, step));
         let every = Nanos(breaker.ramp_every.0.max(1));
         Ramp { start, step, rate, due: health.until, base: base_rate(v), factor, every }
@@ -41,14 +43,15 @@ impl Ramp {
         self.rate >= self.base
     }
 
-    /// Makes the next step if it is due at `time`. Returns its rate, where 0 is the full one, and when it was due.
+    /// Makes the next step if it is due at `time`. Returns its rate, where 0 is the full rate, and the time
+    /// when it was due.
     fn step_until(&mut self, time: Time) -> Option<(PerSecond, Time)> {
         if self.due > time || self.is_done() {
             return None;
         }
         self.step = self.step.saturating_add(1);
         let next = PerSecond(grown(self.start.0, self.factor, self.step, self.base.0));
-        // A rate that does not rise would never end.
+        // If the rate did not rise, the ramp would never end.
         self.rate = next.max(PerSecond(self.rate.0.saturating_add(1))).min(self.base);
         let at = self.due;
         self.due = at.plus(self.every);
@@ -64,7 +67,7 @@ pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &StoredBr
     }
     let mut steps = std::iter::from_fn(|| ramp.step_until(now));
     apply_rates(m, steps.by_ref());
-    // Where no rule is driven, the rate rises all the same.
+    // If the breaker controls no rule, `apply_rates` stops early. The rate still rises.
     steps.for_each(drop);
     let done = ramp.is_done();
     health.flag(RAMPING, !done);
@@ -72,10 +75,10 @@ pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &StoredBr
     health.until = if done { Time::ZERO } else { ramp.due };
 }
 
-/// When the first rule admits a cost that it would admit at `ready` by its present terms (R4).
+/// The time at which the first rule admits a cost that its present terms would admit at `ready` (R4).
 ///
-/// A step of a ramp may come before that. It raises the rate, and also the capacity and the reserve. So a cost that needs a
-/// full bucket, and a call that leaves the reserve alone, may have to wait for longer.
+/// A step of the ramp may come before that time. It raises the rate, but also the capacity and the reserve.
+/// Therefore a cost that needs a full bucket, or a call that leaves the reserve alone, may have to wait longer.
 #[cold]
 #[inline(never)]
 pub(crate) fn admitted_at<V: View>(v: &V, now: Time, state: RuleState, need: Need, mut ready: Time) -> Time {

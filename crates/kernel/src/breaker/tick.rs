@@ -1,4 +1,4 @@
-//! Timers that are due act, each at its own time (R58).
+//! Runs the timers that are due. Each acts at the time when it was due (R58).
 
 use super::effective::write_off;
 use super::enter::enter;
@@ -9,7 +9,7 @@ use crate::pause;
 use crate::state::{ATTEMPT, BreakerState, Core, Memory, TransitionCause};
 use crate::time::Time;
 
-/// Does what timers that are due want done, each at its own time, and says again when attention is needed.
+/// Runs the timers that are due, each at its own time, and stores the next check time.
 #[inline(always)]
 pub(crate) fn tick<M: Memory>(m: &mut M, now: Time) {
     if now >= m.next_check() {
@@ -22,7 +22,8 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     let breaker = m.breaker_policy();
     let mut health = m.health();
     let before = health;
-    // Each round leaves a state, or raises the rate as far as it is due; both come to an end.
+    // Each round leaves a state, or raises the rate as far as it is due. Both come to an end, and so does the
+    // loop.
     while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
         match health.state() {
             BreakerState::Normal => ramp(m, &mut health, &breaker, now),
@@ -42,7 +43,8 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     let watched = m.next_check();
     schedule_check(m, &health, now);
     if health != before || resumed || m.next_check() != watched {
-        // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
+        // The next change must not be earlier than a timer that just ran, nor earlier than a gate that was seen
+        // open (R3).
         let core = m.core();
         m.set_core(Core { latest: now.max(core.latest), ..core });
         m.set_health(&health);

@@ -1,4 +1,5 @@
-//! When the timer of a state is due, what blocks every call until then, and when attention is needed next.
+//! The timers of the breaker: when the present state ends, what blocks every call until then, and the next
+//! check time.
 
 use crate::gate;
 use crate::pause;
@@ -7,7 +8,8 @@ use crate::request::Block;
 use crate::state::{BreakerState, Health, Memory, OFFLINE, RAMPING, View};
 use crate::time::{Nanos, Time};
 
-/// The state, if it blocks every call; else the gate, if it is closed. To be asked after [`tick`](super::tick).
+/// The present state, if it blocks every call. Otherwise the gate, if it is closed. Call [`tick`](super::tick)
+/// first.
 pub(crate) fn block(health: &Health, breaker: &StoredBreaker, now: Time) -> Option<Block> {
     if let Some(reason) = health.state().blocks() {
         return Some(Block { reason, until: due(health, breaker) });
@@ -15,7 +17,7 @@ pub(crate) fn block(health: &Health, breaker: &StoredBreaker, now: Time) -> Opti
     gate::block(health, now)
 }
 
-/// When the state's timer is due, if it has one.
+/// The time at which the state's timer is due, if it has one.
 pub fn due(health: &Health, breaker: &StoredBreaker) -> Option<Time> {
     match health.state() {
         BreakerState::Sleep | BreakerState::Open if !health.has(OFFLINE) => Some(health.until),
@@ -27,14 +29,14 @@ pub fn due(health: &Health, breaker: &StoredBreaker) -> Option<Time> {
     }
 }
 
-/// The end of the present state as it is reported: when its timer is due. That of a Sleep is not before the gate opens,
-/// which may be later: until then no call is made (R57).
+/// The end of the present state for reports: the time at which its timer is due. A Sleep is not reported as
+/// over before the gate opens, because no call is made until then (R57).
 pub fn eta(health: &Health, breaker: &StoredBreaker) -> Option<Time> {
     let due = due(health, breaker);
     if health.state() == BreakerState::Sleep { due.map(|due| due.max(health.gate_until)) } else { due }
 }
 
-/// Says when attention is needed next.
+/// Stores the next check time.
 pub(crate) fn schedule_check<M: Memory>(m: &mut M, health: &Health, now: Time) {
     m.set_next_check(compute_next_check(m, health, now));
 }

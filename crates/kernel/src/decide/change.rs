@@ -1,4 +1,5 @@
-//! Another policy, a pause, a lost state, and whether a state makes sense.
+//! Changes to a limiter as a whole: a new policy, a pause, a reset of lost state. Also checks whether a state
+//! is valid.
 
 use crate::MAX_RULES;
 use crate::breaker;
@@ -12,9 +13,11 @@ use crate::state::{
 use crate::terms::Terms;
 use crate::time::Time;
 
-/// Starts over after the state was lost: no permit out, every rule *empty*, so that nothing is granted twice; the
-/// breaker as if new. A pause stays (R148). The permits of the participants are the caller's to clear. Whoever waits will find its entry gone,
-/// and enter anew.
+/// Resets a limiter whose state was lost. No permit is out, and the breaker is as new. Every rule starts
+/// *empty*, so that no unit is granted twice. A pause stays (R148).
+///
+/// The caller clears the permits of the participants. A waiting call will find that its entry is gone, and
+/// enters the queue again.
 #[cold]
 pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
     for group in 0..WAITERS / 64 {
@@ -36,11 +39,12 @@ pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
     breaker::schedule_check(m, &health, now);
 }
 
-/// Carries the state over from one policy to another (R110). The caller has let timers act under the old one, and
-/// stored the words of the new one.
+/// Carries the state over from one policy to another (R110). Before this, the caller has run the timers under
+/// the old policy and stored the words of the new one.
 ///
-/// A rule is the same if it has the same name and unit (the nth of that name, if there are several). A rule
-/// that was not there before starts empty: calls that it should have counted may have just been made.
+/// Two rules are the same if they have the same name and unit. If several rules share a name, the nth is the
+/// same as the nth. A rule that is new starts empty, because calls that it should have counted may have just
+/// been made.
 #[cold]
 pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
     let core = m.core();
@@ -56,7 +60,7 @@ pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
             Some(from) => rule::rescale(m, &at, &before[from].1, before[from].0),
             None => rule::empty(m, &at),
         }
-        // A ticket knows its charges by the rule's place and in the rule's fractions.
+        // A ticket identifies its charges by the rule's index, and measures them in the rule's fractions.
         if from != Some(i) || before[i] != (m.rule(i), at.terms) {
             rule::forget(m, &at);
         }
@@ -65,7 +69,7 @@ pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
     breaker::schedule_check(m, &health, now);
 }
 
-/// The index that rule `i` of `new` has in `old`.
+/// The index in `old` of rule `i` of `new`.
 fn same_rule(old: &Policy, new: &Policy, i: usize) -> Option<usize> {
     let identity = |policy: &Policy, i: usize| {
         let rule = policy.rules()[i];
@@ -76,7 +80,7 @@ fn same_rule(old: &Policy, new: &Policy, i: usize) -> Option<usize> {
     (0..old.rules().len()).filter(|j| identity(old, *j) == wanted).nth(earlier)
 }
 
-/// Whether the state is one that operations can have made. A state that is not must be [`reset`].
+/// Whether operations can have produced this state. Otherwise the state must be [`reset`].
 pub fn sane<V: View>(v: &V) -> bool {
     let core = v.core();
     core.in_flight_background <= core.in_flight
@@ -86,7 +90,7 @@ pub fn sane<V: View>(v: &V) -> bool {
         })
 }
 
-/// What each rule that follows the calendar has counted in its window.
+/// The counts of all rules that follow the calendar, each in its present window.
 pub fn counted<V: View>(v: &V, now: Time) -> [Counted; MAX_RULES] {
     std::array::from_fn(|i| match i < v.general().rules {
         true => rule::counted(v, &RuleContext::of(v, i, now)),
@@ -94,7 +98,8 @@ pub fn counted<V: View>(v: &V, now: Time) -> [Counted; MAX_RULES] {
     })
 }
 
-/// Windows of the calendar learn that the machine was off; `before` is what they had counted when the machine came back.
+/// Corrects the calendar windows after the machine was off. `before` has their counts from the time when the
+/// machine came back.
 #[cold]
 pub fn catch_up<M: Memory>(m: &mut M, absence: Absence, before: &[Counted; MAX_RULES], now: Time) {
     let core = m.core();
@@ -105,7 +110,7 @@ pub fn catch_up<M: Memory>(m: &mut M, absence: Absence, before: &[Counted; MAX_R
     }
 }
 
-/// Begins a pause. It replaces an earlier one, which is returned if it was still in effect.
+/// Begins a pause. It replaces an earlier pause, which is returned if it was still in effect.
 pub fn pause<M: Memory>(m: &mut M, asked: &Pausing<'_>, now: Time) -> Option<Pause> {
     change_pause(m, now, |_, now| Pause::begun(asked, now))
 }

@@ -1,7 +1,7 @@
-//! The only entry points: every decision about a limiter is one of these functions.
+//! The entry points of the kernel: every decision about a limiter is one of these functions.
 //!
-//! Each takes effective time as max(now, latest change) (R3), lets timers act that are due, decides on copies, and
-//! writes only if something changes, so a refusal takes nothing (R5).
+//! Each function computes the effective time as max(now, latest change) (R3), runs the timers that are due, and
+//! decides on copies. It writes only if something changes, so a refusal takes nothing (R5).
 
 mod change;
 mod record;
@@ -25,13 +25,13 @@ use super::state::{Memory, Ticket, View};
 use super::time::Time;
 use super::{MAX_RULES, MAX_UNITS};
 
-/// Lets timers act that are due (R58). Whatever is read afterwards is up to date.
+/// Runs the timers that are due (R58). Reads after this are up to date.
 pub fn tick<M: Memory>(m: &mut M, now: Time) {
     let now = now.max(m.core().latest);
     breaker::tick(m, now);
 }
 
-/// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
+/// Requests a call for the participant in `slot`. Either everything is charged, or nothing (R38, R130).
 #[inline(always)]
 pub fn acquire<M: Memory>(
     m: &mut M,
@@ -51,8 +51,8 @@ pub fn acquire<M: Memory>(
     Ok(ticket)
 }
 
-/// Whole units that `priority` can still have of the units marked in `units`: the least over their rules (R7).
-/// Nothing if no rule counts them.
+/// The whole units that are still available to `priority`: the least over the rules that count one of the
+/// marked `units` (R7). `None` if no rule counts them.
 pub fn remaining<V: View>(v: &V, priority: Priority, units: [bool; MAX_UNITS], now: Time) -> Option<u64> {
     let now = now.max(v.core().latest);
     (0..v.general().rules.min(MAX_RULES))

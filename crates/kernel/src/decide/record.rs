@@ -1,4 +1,4 @@
-//! Hearing how calls ended, and what response headers say.
+//! Records how calls ended, and the contents of their response headers.
 
 use crate::backoff::{self, BackoffAdvice};
 use crate::breaker;
@@ -10,26 +10,27 @@ use crate::pace::{self, Observation};
 use crate::state::{Core, Memory, Ticket};
 use crate::time::{Nanos, Time};
 
-/// What a recorded outcome came to.
+/// The result of recording an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Outcomes in the window, this one included, before what it led to.
+    /// Outcomes in the window, including this one, before its consequences.
     pub samples: u32,
-    /// Errors among them.
+    /// The errors among them.
     pub errors: u64,
-    /// Successive 429.
+    /// Successive 429 responses.
     pub consec429: u32,
-    /// What the caller should do.
+    /// The advice to the caller.
     pub advice: BackoffAdvice,
-    /// How long the caller should wait, drawn with the bits of the report where the policy says so (R74).
+    /// How long the caller should wait. Drawn with the random bits of the report, if the policy asks for jitter
+    /// (R74).
     pub wait: Nanos,
-    /// Whether it closed the gate, or closed it for longer (R73).
+    /// Whether this outcome closed the gate, or kept it closed for longer (R73).
     pub closed_gate: bool,
 }
 
-/// Records how a call ended, all at once (R130): settles its cost, gives its permit back, closes the gate for as long as
-/// the server said, moves the breaker, counts the call for people, and hears what its headers say. `ticket` is the call's,
-/// if it has one.
+/// Records how a call ended, in one step (R130). Settles its cost, returns its permit, closes the gate for as
+/// long as the server asked, updates the breaker, adds to the statistics, and evaluates the response headers.
+/// `ticket` is the call's ticket, if it has one.
 pub fn record<M: Memory>(
     m: &mut M,
     slot: usize,
@@ -56,9 +57,9 @@ pub fn record<M: Memory>(
     verdict
 }
 
-/// [`record`] for the usual case: the call ended well, nothing needs attention, nobody waits, and no
-/// failure is remembered. What headers said is not for here. Returns how many outcomes count now; in any other case
-/// nothing, and nothing is changed.
+/// Fast path of [`record`] for the usual case: the call succeeded, no timer is due, no call waits, and no
+/// recent failure is stored. Does not handle response headers. Returns the number of outcomes in the window. In
+/// any other case returns `None` and changes nothing.
 #[inline(always)]
 pub fn record_success_fast<M: Memory>(
     m: &mut M,
@@ -89,7 +90,7 @@ pub fn record_success_fast<M: Memory>(
     Some(samples + 1)
 }
 
-/// What an outcome leads to: permit and cost, gate, breaker, and what the caller should do.
+/// Applies an outcome to permit and cost, gate and breaker, and computes the advice for the caller.
 fn evaluate_outcome<M: Memory>(
     m: &mut M,
     slot: usize,
@@ -101,7 +102,7 @@ fn evaluate_outcome<M: Memory>(
     let now = now.max(core.latest);
     breaker::tick(m, now);
     if let Some(ticket) = ticket {
-        // First of all: what can be given back depends on when the last change was.
+        // This comes first, because the possible refund depends on the time of the last change.
         if let Some(actual) = report.actual {
             super::settle(m, ticket, actual, now);
         }
@@ -134,8 +135,8 @@ fn evaluate_outcome<M: Memory>(
     }
 }
 
-/// Hears what response headers say: `said` gives it for the name of a window. Of windows that are not configured
-/// nothing is asked (R92, R94).
+/// Evaluates response headers. `said` returns the reading for a window name. Windows that are not configured
+/// are ignored (R92, R94).
 pub fn observe<M: Memory>(m: &mut M, said: impl Fn(&str) -> Option<Observation>, now: Time) {
     let Some(adaptive) = m.adaptive_policy() else { return };
     let core = m.core();
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(m.gate_note(), GateNote { at: Time(5), pid: 7, program: REPORTER.program });
         assert_eq!(ledger::codes(&m).collect::<Vec<_>>(), [(429, 1)]);
         assert_eq!(ledger::ledger(&m).sleep_sum, Nanos::from_secs(30).0);
-        // A shorter one does not move the gate, so the note stays.
+        // A shorter wait does not move the gate, so the note stays.
         let shorter = Report { retry_after: Some(Nanos::from_secs(1)), ..throttled };
         record(&mut m, 0, None, &shorter, Time(6));
         assert_eq!(m.gate_note().at, Time(5));

@@ -1,4 +1,5 @@
-//! How a call ends, as far as permits and charges go: released, cancelled, settled, or reclaimed with its process.
+//! Ends a call with respect to permits and charges: released, cancelled, settled, or reclaimed with its
+//! process.
 
 use crate::breaker;
 use crate::health_state::HealthStateView;
@@ -9,7 +10,7 @@ use crate::state::{Core, Held, Memory};
 use crate::time::Time;
 use crate::{MAX_RULES, MAX_UNITS};
 
-/// Gives the permit of a finished call back. What the rules were charged stays charged.
+/// Returns the permit of a finished call. The charges to the rules stay.
 #[inline(always)]
 pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) && m.has_written_off() {
@@ -17,17 +18,19 @@ pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
     }
 }
 
-/// Takes a call back that was never sent: its permit and what the rules can still give back (R129).
+/// Cancels a call that was never sent: returns its permit and refunds as much as the rules can still refund
+/// (R129).
 pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
     super::tick(m, now);
-    // Whoever holds no permit was reclaimed or reset meanwhile, and its charges with it.
+    // A participant without such a permit was reclaimed or reset meanwhile, and its charges with it.
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) {
         settle_rules(m, ticket, [0; MAX_UNITS], now);
         breaker::came_back(m, ticket.permit, ticket.granted_at);
     }
 }
 
-/// Replaces the cost a ticket was charged by what the call really cost (R129). At most once a ticket.
+/// Replaces the charged cost of a ticket by the actual cost of the call (R129). Call it at most once per
+/// ticket.
 pub fn settle<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS], now: Time) {
     super::tick(m, now);
     if ticket.permit.total > 0 {
@@ -50,7 +53,7 @@ fn settle_rules<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS],
     }
 }
 
-/// Returns whether the participant had such permits at all.
+/// Returns the permits. Returns whether the participant held as many.
 #[inline(always)]
 fn return_permits<M: Memory>(m: &mut M, slot: usize, back: Held) -> bool {
     let held = m.held(slot);
@@ -63,30 +66,30 @@ fn return_permits<M: Memory>(m: &mut M, slot: usize, back: Held) -> bool {
     true
 }
 
-/// What was given back for a participant that is gone.
+/// The permits and queue entries that were reclaimed from a participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// Its permits.
+    /// The reclaimed permits.
     pub held: Held,
-    /// How many of its calls waited.
+    /// The number of its calls that were waiting.
     pub waited: usize,
 }
 
 impl Reclaimed {
-    /// Whether it had nothing.
+    /// Whether the participant had nothing to reclaim.
     pub fn is_nothing(self) -> bool {
         self == Reclaimed::default()
     }
 }
 
-/// Gives back all permits of a participant that is gone, and takes its calls out of the queue (R113, R131).
+/// Returns all permits of a participant that has exited, and removes its calls from the queue (R113, R131).
 pub fn reclaim<M: Memory>(m: &mut M, slot: usize) -> Reclaimed {
     let held = m.held(slot);
     if held != Held::default() {
         return_permits(m, slot, held);
         if m.has_written_off() {
-            // Each of them may be as old as the oldest. If one is not, a probe that hangs is written off once more, later;
-            // the other way round there would be two probes at a time.
+            // Each of these permits may be as old as the oldest. If one is newer, a probe that hangs is written
+            // off once more, later. The opposite assumption would allow two probes at a time.
             breaker::came_back(m, held, m.held_since(slot));
         }
     }

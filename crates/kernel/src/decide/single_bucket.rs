@@ -1,4 +1,4 @@
-//! The fast path of a limiter with one rule that is a bucket.
+//! The fast path of a limiter with a single rule that is a bucket.
 
 use crate::admission::{permit_free, take_permit};
 use crate::request::{AcquireRequest, Reason, Refusal};
@@ -7,8 +7,9 @@ use crate::state::Taken;
 use crate::state::{Memory, View};
 use crate::time::Time;
 
-/// [`acquire`](super::acquire) for the usual case: a limiter of one rule, a bucket, that counts this call as one, and admits it. Nothing
-/// in any other, and nothing is taken. Short enough to be inlined, which makes it several times as fast.
+/// Fast path of [`acquire`](super::acquire). Grants a call in the usual case: the limiter has one rule, a
+/// bucket, and the call costs one unit of it. In any other case returns `None` and takes nothing. It is short
+/// enough to be inlined, which makes it several times as fast.
 #[inline(always)]
 pub fn acquire_single_bucket<M: Memory>(
     m: &mut M,
@@ -23,7 +24,7 @@ pub fn acquire_single_bucket<M: Memory>(
     }
     let now = now.max(core.latest);
     let (state, at) = (m.rule(0), RuleContext::of(m, 0, now));
-    // A constant cost: a multiplication that is not needed would take all registers.
+    // A constant cost: an unnecessary multiplication would use up all registers.
     if now >= m.next_check() || !at.terms.is_plain_bucket() || request.cost[at.terms.unit()] != 1 {
         return None;
     }
@@ -33,8 +34,9 @@ pub fn acquire_single_bucket<M: Memory>(
     Some(Taken { granted_at: now, permit, charge })
 }
 
-/// [`check`](super::check) for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
-/// any other case. Short, because whoever is refused asks again and again.
+/// Fast path of [`check`](super::check) for the usual refusal: the limiter has one rule, a bucket, that counts
+/// this call, and that rule or the lack of a permit refuses it. In any other case returns `None`. It is short,
+/// because refused callers ask again and again.
 #[inline(always)]
 pub fn check_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let general = v.general();
@@ -46,7 +48,7 @@ pub fn check_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) 
     let now = now.max(core.latest);
     let free = permit_free(&general, &core, background);
     let (state, at, next_check) = (v.rule(0), RuleContext::of(v, 0, now), v.next_check());
-    // A constant cost: a multiplication that is not needed would take all registers.
+    // A constant cost: an unnecessary multiplication would use up all registers.
     if now >= next_check || !at.terms.is_plain_bucket() || request.cost[at.terms.unit()] != 1 {
         return None;
     }
@@ -55,7 +57,7 @@ pub fn check_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) 
         When::Now if !free => now,
         _ => return None,
     };
-    // What `Wait::refusal` says if nothing else is in the way.
+    // The same refusal as `Wait::refusal` returns if no other layer is in the way.
     let (reason, rule, retry_at) =
         if free { (Reason::Rate, Some(0), Some(until)) } else { (Reason::Concurrency, None, None) };
     Some(Refusal { reason, rule, retry_at, ready_at: Some(until), gate: now, checked_at: now })

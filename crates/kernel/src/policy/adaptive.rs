@@ -8,22 +8,22 @@ use crate::time::Nanos;
 use core::time::Duration;
 use std::num::NonZeroU8;
 
-/// Most windows that headers may tell about.
+/// Maximum number of windows that headers may describe.
 pub const MAX_WINDOWS: usize = 8;
-/// Most gaps between calls that are remembered.
+/// Maximum number of gaps between calls that are remembered.
 pub const MAX_HISTORY: u32 = 1000;
 
-/// The stored code of a header format. Which codes there are is up to the library that reads headers.
+/// The stored code of a header format. The library that parses headers defines the codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderCode(pub NonZeroU8);
 
 crate::named_enum! {
-    /// How a provider's window goes on.
+    /// The kind of a provider's rate-limit window.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum WindowKind {
-        /// Starts anew at its end.
+        /// The window starts again at its end.
         Fixed => "fixed",
-        /// Moves with time.
+        /// The window moves with time.
         Sliding => "sliding",
     }
     /// The name in configuration files.
@@ -33,38 +33,38 @@ crate::named_enum! {
     pub const NAMES;
 }
 
-/// One window of the provider's, as the user wrote it.
+/// One rate-limit window of the provider, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceWindowDraft<'a> {
-    /// The name that the header parser gives it.
+    /// The name that the header parser gives to the window.
     pub name: &'a str,
-    /// Its limit, unless the headers say another.
+    /// The limit of the window, unless the headers say otherwise.
     pub limit: u64,
-    /// Its length.
+    /// The length of the window.
     pub interval: Duration,
-    /// How it goes on.
+    /// The kind of the window.
     pub kind: WindowKind,
 }
 
-/// How headers set the pace, as the user wrote it.
+/// The configuration of the pace, before validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveDraft<'a> {
-    /// Whose headers; nothing = told with each response.
+    /// The header format. `None`: it is given with each response.
     pub parser: Option<HeaderCode>,
-    /// From this use on the pace is slowed, in millionths.
+    /// The fraction used, in millionths, from which the pace is slowed.
     pub threshold: u32,
-    /// How many gaps between calls are averaged.
+    /// The number of gaps between calls that are averaged.
     pub history: u32,
-    /// So many gaps are needed before their average counts.
+    /// The minimum number of gaps for an average.
     pub min_samples: u32,
     /// Windows up to this length use the simple rule (R86).
     pub short_window: Duration,
-    /// The windows; others that headers tell about are ignored.
+    /// The windows. Other windows in the headers are ignored.
     pub windows: &'a [PaceWindowDraft<'a>],
 }
 
 impl AdaptiveDraft<'_> {
-    /// What holds unless said otherwise.
+    /// The default values.
     pub const DEFAULT: Self = AdaptiveDraft {
         parser: None,
         threshold: MILLION / 2,
@@ -81,41 +81,41 @@ impl Default for AdaptiveDraft<'_> {
     }
 }
 
-/// One valid window of the provider's.
+/// One valid rate-limit window of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceWindow {
-    /// The name that the header parser gives it.
+    /// The name that the header parser gives to the window.
     pub name: Name,
-    /// Its limit, unless the headers say another.
+    /// The limit of the window, unless the headers say otherwise.
     pub limit: u64,
     pub(crate) interval: Nanos,
-    /// How it goes on.
+    /// The kind of the window.
     pub kind: WindowKind,
 }
 
 impl PaceWindow {
-    /// Its length.
+    /// The length of the window.
     pub const fn interval(&self) -> Duration {
         self.interval.duration()
     }
 }
 
-/// How headers set the pace: valid.
+/// The configuration of the pace, validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adaptive {
-    /// Whose headers; nothing = told with each response.
+    /// The header format. `None`: it is given with each response.
     pub parser: Option<HeaderCode>,
-    /// From this use on the pace is slowed, in millionths.
+    /// The fraction used, in millionths, from which the pace is slowed.
     pub threshold: u32,
-    /// How many gaps between calls are averaged.
+    /// The number of gaps between calls that are averaged.
     pub history: u32,
-    /// So many gaps are needed before their average counts.
+    /// The minimum number of gaps for an average.
     pub min_samples: u32,
     pub(crate) short_window: Nanos,
     windows: [Option<PaceWindow>; MAX_WINDOWS],
 }
 
-/// How many words the numbers of [`Adaptive`] take, and each of its windows.
+/// Number of words for the numbers of [`Adaptive`], and for each of its windows.
 pub(super) const ADAPTIVE_WORDS: usize = 3;
 pub(super) const PACE_WINDOW_WORDS: usize = NAME_WORDS + 3;
 
@@ -153,14 +153,14 @@ impl Adaptive {
         Ok(Adaptive { parser, threshold, history, min_samples, short_window, windows })
     }
 
-    /// This as a user would write it, with `windows`.
+    /// Converts this back to a draft, with `windows`.
     pub fn draft<'a>(&self, windows: &'a [PaceWindowDraft<'a>]) -> AdaptiveDraft<'a> {
         let Adaptive { parser, threshold, history, min_samples, .. } = *self;
         let short_window = self.short_window();
         AdaptiveDraft { parser, threshold, history, min_samples, short_window, windows }
     }
 
-    /// Windows up to this length use the simple rule.
+    /// Windows up to this length use the simple rule (R86).
     pub const fn short_window(&self) -> Duration {
         self.short_window.duration()
     }
@@ -170,7 +170,7 @@ impl Adaptive {
         self.windows.iter().flatten()
     }
 
-    /// From the words of an encoded policy; any words give values in range. Nothing if it is off.
+    /// Decodes the words of an encoded policy. Any words give values in range. `None` if the pace is off.
     pub(crate) fn from_words(
         words: [u64; ADAPTIVE_WORDS],
         window: impl Fn(usize) -> [u64; PACE_WINDOW_WORDS],

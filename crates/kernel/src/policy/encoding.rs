@@ -1,4 +1,5 @@
-//! A policy as words, as it was configured. What decisions run on is derived from it: see `breaker/effective.rs`.
+//! A policy encoded as words, as it was configured. The effective limits are derived from it: see
+//! `breaker/effective.rs`.
 //!
 //! ```text
 //! word
@@ -12,8 +13,8 @@
 //!  29..32   adaptive
 //!  32..36   provider
 //!  36..52   unit names, 4 words each
-//!  52..132  rules, 10 words each: name (4), algorithm | unit << 8 | burst mode << 16 | who chose the burst << 24 | room of
-//!           its log << 32, limit period burst tau reserve
+//!  52..132  rules, 10 words each: name (4), algorithm | unit << 8 | burst mode << 16 | origin of the burst << 24 |
+//!           log room << 32, limit period burst tau reserve
 //! 132..188  adaptive windows, 7 words each: name (4) limit interval kind
 //! ```
 
@@ -28,51 +29,51 @@ use crate::time::Nanos;
 use crate::{MAX_RULES, MAX_UNITS};
 use core::time::Duration;
 
-/// How many words an encoded policy takes.
+/// Number of words of an encoded policy.
 pub const POLICY_WORDS: usize = PACE_WINDOWS_AT + MAX_WINDOWS * PACE_WINDOW_WORDS;
 
-/// Where queueing is.
+/// Word index of the queueing settings.
 pub const QUEUEING_AT: usize = 2;
-/// Where the outcome window is.
+/// Word index of the outcome window.
 pub const WINDOW_AT: usize = 4;
-/// Where the breaker is.
+/// Word index of the breaker.
 pub const BREAKER_AT: usize = 6;
-/// Where the backoff is.
+/// Word index of the backoff.
 pub const BACKOFF_AT: usize = BREAKER_AT + BREAKER_WORDS;
-/// Where the numbers are by which headers set the pace.
+/// Word index of the settings for the pace from response headers.
 pub const ADAPTIVE_AT: usize = BACKOFF_AT + BACKOFF_WORDS;
-/// Where the provider's name is.
+/// Word index of the provider's name.
 pub const PROVIDER_AT: usize = ADAPTIVE_AT + 3;
-/// Where the units' names are.
+/// Word index of the units' names.
 pub const UNITS_AT: usize = PROVIDER_AT + NAME_WORDS;
-/// Where the rules are.
+/// Word index of the rules.
 pub const RULES_AT: usize = UNITS_AT + MAX_UNITS * NAME_WORDS;
-/// How many words a rule takes.
+/// Number of words of a rule.
 pub const RULE_POLICY_WORDS: usize = NAME_WORDS + 6;
-/// Where the windows are that headers tell about.
+/// Word index of the provider's windows.
 pub const PACE_WINDOWS_AT: usize = RULES_AT + MAX_RULES * RULE_POLICY_WORDS;
 
 const _: () = assert!(PROVIDER_AT == 32 && RULES_AT == 52 && POLICY_WORDS == 188);
 
-/// The words of a policy, wherever they lie. What is read from them is in range whatever they are.
+/// Read access to the words of a policy. All values that are read are in range, even if the words are damaged.
 pub trait PolicyWords {
-    /// Words from `at` on, which is below [`POLICY_WORDS`].
+    /// The words from `at` on. `at` is below [`POLICY_WORDS`].
     fn policy<const N: usize>(&self, at: usize) -> [u64; N];
 
-    /// Most calls in flight, and most of the background's; 0 = any number.
+    /// The maximum number of calls in flight, and of background calls among them. 0 means any number.
     fn permits(&self) -> (u32, u32) {
         let [word] = self.policy(1);
         (word as u32, (word >> 32) as u32)
     }
 
-    /// Whether it never refuses.
+    /// Whether the limiter never refuses a call.
     #[inline]
     fn is_passthrough(&self) -> bool {
         let [word] = self.policy(0);
         word >> 16 & 1 == 1
     }
 
-    /// Which outcomes count.
+    /// The outcome window.
     fn window_policy(&self) -> StoredWindow {
         bytemuck::cast::<[u64; 2], _>(self.policy(WINDOW_AT))
     }
@@ -87,27 +88,27 @@ pub trait PolicyWords {
         bytemuck::cast::<[u64; BACKOFF_WORDS], _>(self.policy(BACKOFF_AT))
     }
 
-    /// How headers set the pace, if they do.
+    /// The settings for the pace from response headers, if it is on.
     fn adaptive_policy(&self) -> Option<Adaptive> {
         Adaptive::from_words(self.policy(ADAPTIVE_AT), |i| {
             self.policy(PACE_WINDOWS_AT + i * PACE_WINDOW_WORDS)
         })
     }
 
-    /// Whether headers set the pace.
+    /// Whether response headers set the pace.
     #[inline]
     fn is_adaptive(&self) -> bool {
         let [head] = self.policy(ADAPTIVE_AT);
         head & 1 == 1
     }
 
-    /// Whether there are priorities.
+    /// Whether the limiter has priorities.
     fn has_priorities(&self) -> bool {
         let [word] = self.policy(QUEUEING_AT);
         Queueing::from_word(word).priorities
     }
 
-    /// The name of a rule, if there is one of that number.
+    /// The name of a rule, if there is a rule with that index.
     fn rule_name(&self, rule: usize) -> Option<Name> {
         let [counts] = self.policy(0);
         if rule >= usize::from(counts as u8).min(MAX_RULES) {
@@ -116,7 +117,7 @@ pub trait PolicyWords {
         Name::from_words(self.policy(RULES_AT + rule * RULE_POLICY_WORDS))
     }
 
-    /// The first rule, if there is one; any words give one of which nothing can go wrong.
+    /// The first rule, if there is one. Its numbers are safe to compute with, even if the words are damaged.
     fn first_rule(&self) -> Option<FirstRule> {
         let [counts] = self.policy(0);
         let [head, limit, period, burst, tau, reserve] = self.policy(RULES_AT + NAME_WORDS);
@@ -137,20 +138,20 @@ pub trait PolicyWords {
     }
 }
 
-/// The numbers of the first rule, which the breaker may drive.
+/// The numbers of the first rule, which the breaker may control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstRule {
-    /// How it counts.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// What it counts.
+    /// The index of the unit that the rule counts.
     pub unit: u8,
     /// Units per period.
     pub limit: u64,
     /// The period.
     pub period: Nanos,
-    /// Capacity.
+    /// The capacity in units.
     pub burst: u64,
-    /// What the background must leave of it.
+    /// Units of the capacity that background calls must leave.
     pub reserve: u64,
 }
 
@@ -161,7 +162,7 @@ impl PolicyWords for [u64; POLICY_WORDS] {
 }
 
 impl Policy {
-    /// The words that a segment stores.
+    /// Encodes the policy as the words that a segment stores.
     #[doc(hidden)]
     pub fn encode(&self) -> [u64; POLICY_WORDS] {
         let mut words = [0; POLICY_WORDS];
@@ -198,7 +199,7 @@ impl Policy {
     }
 
     #[doc(hidden)]
-    /// The policy that was encoded. Any words give a valid policy that encodes to the same words, or an error.
+    /// Decodes a policy. Any words give either a valid policy that encodes to the same words, or an error.
     pub fn decode(words: &[u64; POLICY_WORDS]) -> Result<Policy, PolicyError> {
         let damaged = |word| PolicyError::Damaged { word };
         let name = |at: usize| Name::from_words(words.policy(at)).ok_or(damaged(at));
@@ -231,7 +232,7 @@ impl Policy {
                 log_room: head >> 32,
             });
         }
-        // One validation for all: what was stored is judged like what a user writes.
+        // Stored policies go through the same validation as policies that a user writes.
         let drafts: [RuleDraft<'_>; MAX_RULES] = std::array::from_fn(|i| match &rules[i] {
             Some(rule) => rule.draft(units[usize::from(rule.unit)].as_str()),
             None => RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(1)),

@@ -1,15 +1,15 @@
-//! What can be wrong with a configuration, in words that name the key.
+//! The errors of a configuration. Each names the key.
 
 use std::fmt;
 
 use super::name::NAME_LEN;
 
-/// A configuration key as the user wrote it, such as `rules.0.period`.
+/// A configuration key in the form the user wrote it, such as `rules.0.period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Which list and which of its elements, if it is in one.
+    /// The list that contains the key, and the index of its element. `None` for a key outside a list.
     pub within: Option<(&'static str, usize)>,
-    /// The last part.
+    /// The last part of the key.
     pub name: &'static str,
 }
 
@@ -36,60 +36,60 @@ impl fmt::Display for Key {
     }
 }
 
-/// Why a configuration is refused.
+/// The reason why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// A number outside its range.
     #[error("{key} = {}: must be from {} to {}{}", shown(*.value, .unit), shown(*.min, .unit), most(*.max, .unit), said(.unit))]
     OutOfRange {
-        /// Where.
+        /// The key.
         key: Key,
-        /// What was given.
+        /// The given value.
         value: u128,
-        /// Smallest allowed.
+        /// The smallest allowed value.
         min: u128,
-        /// Largest allowed.
+        /// The largest allowed value.
         max: u128,
-        /// What the numbers count, with a space in front, or nothing. The message says it in the user's terms: parts
-        /// of a whole as decimals, nanoseconds as durations.
+        /// The unit of the numbers, with a space in front, or empty. The message converts it to the form that
+        /// users write: fractions as decimals, nanoseconds as durations.
         unit: &'static str,
     },
-    /// More of something than a limiter has room for (R137).
+    /// More elements than a limiter has room for (R137).
     #[error("{key}: {count} given, at most {max} allowed")]
     TooMany {
-        /// Where.
+        /// The key.
         key: Key,
-        /// How many were given.
+        /// The given number.
         count: usize,
-        /// Most allowed.
+        /// The largest allowed number.
         max: usize,
     },
     /// A name that cannot be stored.
     #[error("{key} = {value:?}: must be 1 to {NAME_LEN} characters of A-Z a-z 0-9 . _ : -")]
     BadName {
-        /// Where.
+        /// The key.
         key: Key,
-        /// What was given.
+        /// The given name.
         value: String,
     },
     /// Two keys that cannot be used together.
     #[error("{key}: {problem}")]
     Conflict {
-        /// Where.
+        /// The key.
         key: Key,
-        /// What is wrong and what to do instead.
+        /// The problem, and what to do instead.
         problem: &'static str,
     },
-    /// Stored words that no valid policy encodes to.
+    /// Stored words that are not the encoding of any valid policy.
     #[error("stored policy is damaged at word {word}")]
     Damaged {
-        /// The first word that is wrong.
+        /// The index of the first wrong word.
         word: usize,
     },
 }
 
-/// A number in the terms in which people write the key.
+/// A number in the form in which users write the key.
 fn shown(value: u128, unit: &str) -> String {
     match unit {
         MILLIONTHS => decimal_text(value, 6),
@@ -99,7 +99,8 @@ fn shown(value: u128, unit: &str) -> String {
     }
 }
 
-/// The same for an upper bound: the longest of all durations is not worth all of its digits.
+/// An upper bound in the same form. A very long duration is rounded down to whole days, so that the text stays
+/// short.
 fn most(value: u128, unit: &str) -> String {
     const DAY: u128 = 86_400_000_000_000;
     let long = unit == NANOSECONDS && value > 1000 * DAY;
@@ -114,19 +115,19 @@ fn said(unit: &'static str) -> &'static str {
     }
 }
 
-/// The units whose numbers are not as people write them.
+/// The units that are converted for users.
 const MILLIONTHS: &str = " millionths";
 const BILLIONTHS: &str = " billionths a second";
 const NANOSECONDS: &str = " ns";
 
-/// So many parts of `10^-digits`, as a decimal.
+/// A number of `10^-digits` parts, as a decimal.
 pub fn decimal_text(parts: u128, digits: usize) -> String {
     let text = format!("{parts:0>width$}", width = digits + 1);
     let (whole, frac) = text.split_at(text.len() - digits);
     format!("{whole}.{frac}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A duration in its largest unit that is exact.
+/// A duration in the largest unit in which it is a whole number.
 pub fn duration_text(nanos: u128) -> String {
     const UNITS: [(&str, u128); 7] = [
         ("d", 86_400_000_000_000),

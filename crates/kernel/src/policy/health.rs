@@ -1,7 +1,8 @@
-//! The parts of a policy that concern how calls end: outcome window, breaker, backoff.
+//! The parts of a policy that concern outcomes: outcome window, breaker, backoff.
 //!
-//! Parts of a whole are in millionths, rates in billionths of a unit per second, so that every setting people write is
-//! exact. Each part has a twin of plain words, which a segment stores and which decisions read ([`super::stored`]).
+//! Fractions are in millionths and rates in billionths of a unit per second, so that every setting that users
+//! write is exact. Each part has a second form of plain words, which a segment stores and which decisions read
+//! ([`super::stored`]).
 
 use super::error::{Key, PolicyError};
 use super::stored::{stored, stored_as_they_are};
@@ -12,12 +13,12 @@ use core::time::Duration;
 
 /// One, in millionths.
 pub const MILLION: u32 = 1_000_000;
-/// Slower ramps would take more steps than anybody waits for.
+/// The smallest ramp factor. A smaller one would need too many steps to be useful.
 pub const LEAST_RAMP_FACTOR: u32 = MILLION + 1000;
-/// Most outcomes that are remembered.
+/// Maximum number of outcomes that are remembered.
 pub const MAX_OUTCOMES: u32 = 1024;
 
-/// The least time between two rises.
+/// The shortest time between two steps of a ramp.
 pub const FASTEST_RAMP: Duration = Duration::from_millis(1);
 
 /// Units per second, in billionths.
@@ -33,26 +34,26 @@ impl PerSecond {
 
     /// One unit per second.
     pub const ONE: PerSecond = PerSecond(1_000_000_000);
-    /// The fastest that is told apart from others: a little above one unit a nanosecond.
+    /// The fastest rate: about 4.6 units per nanosecond.
     pub const FASTEST: PerSecond = PerSecond(1 << 62);
 }
 
 stored_as_they_are! { PerSecond }
 
 stored! {
-    /// Which outcomes count (R42, R47).
+    /// The window of outcomes that count (R42, R47).
     pub struct OutcomeWindow as StoredWindow {
-        /// An outcome of exactly this age is out.
+        /// The maximum age of an outcome. An outcome of exactly this age no longer counts.
         pub max_age: Duration,
-        /// How many of the newest count.
+        /// The maximum number of outcomes that count. The newest ones count.
         pub max_count: u32,
-        /// So many are needed before a ratio can be called too high.
+        /// The minimum number of outcomes before a ratio can be too high.
         pub min_samples: u32,
     }
 }
 
 impl OutcomeWindow {
-    /// What holds unless said otherwise.
+    /// The default values.
     pub const DEFAULT: Self =
         OutcomeWindow { max_age: Duration::from_secs(30), max_count: 300, min_samples: 10 };
 }
@@ -64,18 +65,18 @@ impl Default for OutcomeWindow {
 }
 
 crate::named_enum! {
-    /// What kind of breaker a limiter has.
+    /// The kind of circuit breaker.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum BreakerKind {
-        /// None: outcomes are counted and Retry-After is heeded, nothing else.
+        /// No breaker: outcomes are counted and Retry-After is honored, nothing else.
         #[default]
         None => "none",
         /// The five states Normal, Throttle, Sleep, HalfOpen, CacheOnly (R49).
         Fsm => "fsm",
-        /// Closed, open, half open, by failures in a row (R78).
+        /// Closed, open and half open, by failures in a row (R78).
         Consecutive => "consecutive",
     }
-    /// All of them.
+    /// All kinds.
     pub const ALL;
     /// The name in configuration files.
     pub const fn as_str;
@@ -85,7 +86,7 @@ crate::named_enum! {
 }
 
 stored! {
-    /// The breaker's numbers (R50, R78). Parts and factors are in millionths.
+    /// The settings of the breaker (R50, R78). Fractions and factors are in millionths.
     ///
     /// ```
     /// use shmlimit_kernel::policy::{Breaker, BreakerKind};
@@ -99,21 +100,22 @@ stored! {
     /// # Ok::<(), shmlimit_kernel::PolicyError>(())
     /// ```
     pub struct Breaker as StoredBreaker {
-        /// The full rate; 0 = what the first rule allows.
+        /// The full rate. 0 means the rate of the first rule.
         pub rate_base: PerSecond,
         /// The rate while probing.
         pub probe_rate: PerSecond,
-        /// How long a ratio of `p_sleep` must last.
+        /// How long the error ratio must be at least `p_sleep` before the breaker sleeps.
         pub sleep_after: Duration,
         /// The first cooldown.
         pub sleep_min: Duration,
         /// The longest cooldown.
         pub sleep_max: Duration,
-        /// How often the rate rises after a recovery.
+        /// The time between two rises of the rate after a recovery.
         pub ramp_every: Duration,
-        /// How long CacheOnly lasts before it tries to recover by itself; 0 = until an operator says so.
+        /// How long CacheOnly lasts before the breaker tries to recover by itself. 0 means until an operator
+        /// changes the state.
         pub auto_recover: Duration,
-        /// A probe that has not reported back after this is written off (R133).
+        /// A probe that has not reported back after this time is written off (R133).
         pub probe_timeout: Duration,
         /// How long a consecutive breaker stays open.
         pub reset_timeout: Duration,
@@ -121,42 +123,43 @@ stored! {
         kind: u32,
         /// Non-zero: network errors do not count (R139).
         net_ignored: u32,
-        /// The ratio of errors at which to throttle.
+        /// The error ratio at which the breaker throttles.
         pub p_throttle: u32,
-        /// The ratio below which it is healthy again; above 0.
+        /// The error ratio below which the server counts as healthy again. Must be above 0.
         pub p_recover: u32,
-        /// The ratio at which to sleep, if it lasts.
+        /// The error ratio at which the breaker sleeps, if the ratio lasts.
         pub p_sleep: u32,
-        /// How much longer each cooldown is than the one before.
+        /// The factor from one cooldown to the next.
         pub cooldown_factor: u32,
-        /// How much the rate rises each time.
+        /// The factor of each rise of the rate.
         pub ramp_factor: u32,
-        /// So many 429 in a row throttle.
+        /// The number of 429 responses in a row that lead to Throttle.
         pub n_throttle: u32,
-        /// So many 429 in a row lead to Sleep.
+        /// The number of 429 responses in a row that lead from Throttle to Sleep.
         pub n_cacheonly: u32,
-        /// Successes needed to leave Throttle.
+        /// The number of successes needed to leave Throttle.
         pub s_recover: u32,
-        /// Successful probes needed to leave HalfOpen.
+        /// The number of successful probes needed to leave HalfOpen.
         pub s_probe_ok: u32,
-        /// So many evaluations in a row must agree before a ratio moves anything.
+        /// The number of evaluations in a row that must agree before an error ratio changes the state.
         pub hysteresis: u32,
-        /// Probes in flight at a time.
+        /// The number of probes in flight at a time.
         pub probe_concurrency: u32,
-        /// After so many Sleeps without Normal the next one is CacheOnly; 0 = never (R141).
+        /// The number of Sleeps without a Normal in between, after which the next one is CacheOnly. 0 means
+        /// never (R141).
         pub cache_only_after: u32,
-        /// Failures in a row that open a consecutive breaker.
+        /// The number of failures in a row that open a consecutive breaker.
         pub failure_threshold: u32,
-        /// Successes that close it.
+        /// The number of successes that close a consecutive breaker.
         pub required_successes: u32,
     }
 }
 
-/// How many words [`Breaker`] takes.
+/// Number of words of [`Breaker`].
 pub const BREAKER_WORDS: usize = 17;
 
 impl Breaker {
-    /// What holds unless said otherwise.
+    /// The default values.
     pub const DEFAULT: Self = Breaker {
         rate_base: PerSecond(0),
         probe_rate: PerSecond::whole(3),
@@ -193,24 +196,24 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// The defaults of a kind.
+    /// The default values for a kind of breaker.
     pub const fn of(kind: BreakerKind) -> Breaker {
         Breaker::DEFAULT.with_kind(kind)
     }
 
-    /// The same numbers for another kind.
+    /// The same settings for another kind of breaker.
     #[must_use]
     pub const fn with_kind(mut self, kind: BreakerKind) -> Breaker {
         self.kind = kind as u32;
         self
     }
 
-    /// Which kind it is.
+    /// The kind of breaker.
     pub const fn kind(&self) -> BreakerKind {
         kind_of(self.kind)
     }
 
-    /// The same, with network errors counted or not (R139).
+    /// The same settings, with network errors counted or not (R139).
     #[must_use]
     pub const fn with_network_errors(mut self, count: bool) -> Breaker {
         self.net_ignored = !count as u32;
@@ -222,7 +225,7 @@ impl Breaker {
         self.net_ignored == 0
     }
 
-    /// Every number that has a range: key, value, least, most, what it counts.
+    /// Checks the ranges of all settings.
     pub(super) fn check(&self) -> Result<(), PolicyError> {
         let part = |name, value: u32, least: u64| {
             check(name, u64::from(value), least, u64::from(MILLION), " millionths")
@@ -244,7 +247,7 @@ impl Breaker {
         time("breaker.probe_timeout", self.probe_timeout, NANOSECOND)?;
         time("breaker.reset_timeout", self.reset_timeout, NANOSECOND)?;
         part("breaker.p_throttle", self.p_throttle, 0)?;
-        // No ratio is below 0: the breaker would never recover.
+        // A ratio is never below 0, so with `p_recover` = 0 the breaker would never recover.
         part("breaker.p_recover", self.p_recover, 1)?;
         part("breaker.p_sleep", self.p_sleep, 0)?;
         factor("breaker.cooldown_factor", self.cooldown_factor, MILLION)?;
@@ -267,7 +270,7 @@ impl Breaker {
 }
 
 impl StoredBreaker {
-    /// Which kind it is; any word is one.
+    /// The kind of breaker. Any word is a valid kind.
     #[inline]
     pub const fn kind(&self) -> BreakerKind {
         kind_of(self.kind)
@@ -293,10 +296,10 @@ crate::named_enum! {
     /// Whether a computed wait is drawn at random (R74).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum Jitter {
-        /// Anywhere from nothing to the ceiling.
+        /// Between 0 and the ceiling.
         #[default]
         Full => "full",
-        /// The ceiling itself.
+        /// Always the ceiling.
         None => "none",
     }
     /// The name in configuration files.
@@ -307,32 +310,32 @@ crate::named_enum! {
 }
 
 stored! {
-    /// How long to wait after a failed call, and how often to try again (R68 to R77).
+    /// How long to wait after a failed call, and how often to retry (R68 to R77).
     pub struct Backoff as StoredBackoff {
         /// The ceiling of the first wait.
         pub base: Duration,
-        /// The ceiling of all waits.
+        /// The upper bound of all ceilings.
         pub cap: Duration,
-        /// The least that a Retry-After counts (R70).
+        /// The shortest wait for a Retry-After (R70).
         pub min_sleep: Duration,
-        /// The most that a Retry-After counts (R71).
+        /// The longest wait for a Retry-After (R71).
         pub retry_after_max: Duration,
-        /// How much higher each ceiling is, in millionths.
+        /// The factor from one ceiling to the next, in millionths.
         pub factor: u32,
         /// Non-zero: no jitter.
         steady: u32,
-        /// How often a call somebody waits for is tried again (R76).
+        /// The number of retries for `user` and `webhook` calls (R76).
         pub retries_user: u32,
-        /// How often a background call is.
+        /// The number of retries for background calls.
         pub retries_background: u32,
     }
 }
 
-/// How many words [`Backoff`] takes.
+/// Number of words of [`Backoff`].
 pub const BACKOFF_WORDS: usize = 6;
 
 impl Backoff {
-    /// What holds unless said otherwise.
+    /// The default values.
     pub const DEFAULT: Self = Backoff {
         base: Duration::from_millis(1500),
         cap: Duration::from_secs(30),
@@ -352,7 +355,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The same with another jitter.
+    /// The same settings with another jitter.
     #[must_use]
     pub const fn with_jitter(mut self, jitter: Jitter) -> Backoff {
         self.steady = matches!(jitter, Jitter::None) as u32;

@@ -1,4 +1,4 @@
-//! Validated configuration the kernel runs on: plain data of fixed size.
+//! The validated configuration of a limiter: plain data of fixed size.
 
 mod adaptive;
 #[doc(hidden)]
@@ -29,9 +29,10 @@ use super::span::MAX_SPAN;
 use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
 use core::time::Duration;
 
-/// The largest `limit`, `burst` or `reserve`: far above any real rate, small enough for exact arithmetic.
+/// The largest `limit`, `burst` or `reserve`. It is far above any real rate, and small enough for exact
+/// arithmetic.
 pub const MAX_AMOUNT: u64 = 1 << 48;
-/// The unit that every limiter has, and that a rule counts unless told otherwise.
+/// The unit that every limiter has. A rule counts it by default.
 pub const REQUESTS: &str = "requests";
 
 const REQUESTS_NAME: Name = match Name::new(REQUESTS) {
@@ -39,37 +40,38 @@ const REQUESTS_NAME: Name = match Name::new(REQUESTS) {
     None => unreachable!(),
 };
 
-/// A configuration as the user wrote it, not yet judged.
+/// The configuration of a limiter, before validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyDraft<'a> {
-    /// Whose limits these are.
+    /// The provider whose limits these are.
     pub provider: &'a str,
-    /// Most calls in flight; absent = unlimited.
+    /// The maximum number of calls in flight. `None`: unlimited.
     pub concurrency: Option<u64>,
-    /// Most background calls in flight; absent = as `concurrency` (R108).
+    /// The maximum number of background calls in flight. `None`: the same as `concurrency` (R108).
     pub concurrency_background: Option<u64>,
-    /// Whose turn it is among those who wait.
+    /// The order of waiting calls with the same priority.
     pub fairness: Fairness,
-    /// What the background gets even under a flood of higher priorities, in millionths (R143).
+    /// The share of the budget that background calls are guaranteed under a flood of higher priorities, in
+    /// millionths (R143).
     pub background_share: u64,
-    /// All of them must admit (R38).
+    /// The rules. All of them must admit a call (R38).
     pub rules: &'a [RuleDraft<'a>],
-    /// Whether there are priorities at all; without, the reserve is ignored (R102).
+    /// Whether the limiter has priorities. Without priorities, the reserve is ignored (R102).
     pub priorities: bool,
-    /// Never refuses and never waits, but counts and reports (R41).
+    /// If set, the limiter never refuses and never waits, but counts and reports (R41).
     pub passthrough: bool,
-    /// Which outcomes count.
+    /// The window of outcomes that count.
     pub window: OutcomeWindow,
-    /// What too many failures lead to.
+    /// The circuit breaker.
     pub breaker: Breaker,
-    /// How long to wait after a failed call.
+    /// How long to wait after a failed call, and how often to retry.
     pub backoff: Backoff,
-    /// How response headers set the pace; nothing = not at all.
+    /// The settings for the pace from response headers. `None`: headers do not set the pace.
     pub adaptive: Option<AdaptiveDraft<'a>>,
 }
 
 impl PolicyDraft<'_> {
-    /// Nothing limited, everything by default.
+    /// The default values: no limits.
     pub const DEFAULT: Self = PolicyDraft {
         provider: "default",
         concurrency: None,
@@ -92,7 +94,7 @@ impl Default for PolicyDraft<'_> {
     }
 }
 
-/// A valid configuration of a limiter.
+/// The validated configuration of a limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     provider: Name,
@@ -109,7 +111,7 @@ pub struct Policy {
     adaptive: Option<Adaptive>,
 }
 
-/// Stands where a policy has no rule.
+/// Fills the places of a policy that have no rule.
 const UNUSED: Rule = Rule {
     name: REQUESTS_NAME,
     algorithm: Algorithm::Gcra,
@@ -125,7 +127,7 @@ const UNUSED: Rule = Rule {
 };
 
 impl Policy {
-    /// Judges a configuration.
+    /// Validates a configuration.
     pub fn new(draft: &PolicyDraft<'_>) -> Result<Policy, PolicyError> {
         let count = draft.rules.len();
         if count > MAX_RULES {
@@ -178,8 +180,8 @@ impl Policy {
         Ok(policy)
     }
 
-    /// This policy where each sliding log keeps the room that the rule of the same place and name has in `old`, if that is
-    /// enough: a log stays where it is, with all it has seen (R110).
+    /// The same policy with the log rooms of `old`. Each sliding log keeps the room of the rule with the same
+    /// index and name in `old`, if that is enough. The log then stays in place with its contents (R110).
     #[doc(hidden)]
     #[must_use]
     pub fn keeping_logs_of(mut self, old: &Policy) -> Policy {
@@ -192,62 +194,62 @@ impl Policy {
         self
     }
 
-    /// Whose limits these are.
+    /// The provider whose limits these are.
     pub fn provider(&self) -> Name {
         self.provider
     }
 
-    /// The rules, all of which must admit.
+    /// The rules. All of them must admit a call.
     pub fn rules(&self) -> &[Rule] {
         &self.rules[..self.count]
     }
 
-    /// The units in the order of their indices; `requests` is always the first.
+    /// The units in the order of their indices. The first is always `requests`.
     pub fn units(&self) -> impl Iterator<Item = Name> + '_ {
         self.units.iter().copied().flatten()
     }
 
-    /// The index of the unit called `name`.
+    /// The index of the unit `name`.
     pub fn unit(&self, name: &str) -> Option<usize> {
         self.units().position(|unit| unit.as_str() == name)
     }
 
-    /// Most calls in flight; nothing = unlimited.
+    /// The maximum number of calls in flight. `None` means unlimited.
     pub fn concurrency(&self) -> Option<u32> {
         self.concurrency
     }
 
-    /// Most background calls in flight; nothing = as many as any.
+    /// The maximum number of background calls in flight. `None` means the same as `concurrency`.
     pub fn concurrency_background(&self) -> Option<u32> {
         self.concurrency_background
     }
 
-    /// Whose turn it is among those who wait.
+    /// The settings of the queue.
     pub fn queueing(&self) -> Queueing {
         self.queueing
     }
 
-    /// Whether it never refuses (R41).
+    /// Whether the limiter never refuses a call (R41).
     pub fn is_passthrough(&self) -> bool {
         self.passthrough
     }
 
-    /// Which outcomes count.
+    /// The window of outcomes that count.
     pub fn window(&self) -> OutcomeWindow {
         self.window
     }
 
-    /// What too many failures lead to.
+    /// The circuit breaker.
     pub fn breaker(&self) -> Breaker {
         self.breaker
     }
 
-    /// How long to wait after a failed call.
+    /// How long to wait after a failed call, and how often to retry.
     pub fn backoff(&self) -> Backoff {
         self.backoff
     }
 
-    /// How response headers set the pace, if they do.
+    /// The settings for the pace from response headers, if it is on.
     pub fn adaptive(&self) -> Option<&Adaptive> {
         self.adaptive.as_ref()
     }
@@ -261,7 +263,7 @@ fn within(key: Key, value: u64, min: u128, max: u128, unit: &'static str) -> Res
     Ok(value)
 }
 
-/// Judges a duration.
+/// Checks the range of a duration.
 fn within_span(key: Key, value: Duration, least: Duration) -> Result<(), PolicyError> {
     let (value, min, max) = (value.as_nanos(), least.as_nanos(), u128::from(MAX_SPAN - 1));
     if value < min || value > max {

@@ -1,18 +1,18 @@
-//! Short names without a heap.
+//! Short names without heap allocation.
 
 use std::fmt;
 
-/// How many words a [`Name`] takes.
+/// Number of words of a [`Name`].
 pub const NAME_WORDS: usize = 4;
-/// Longest name, in bytes.
+/// Maximum length of a name, in bytes.
 pub const NAME_LEN: usize = NAME_WORDS * 8;
 
-/// 1 to 32 bytes of `A-Z a-z 0-9 . _ : -`, stored in place and padded with zeros.
+/// A name of 1 to 32 bytes from `A-Z a-z 0-9 . _ : -`, stored in place and padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name([u8; NAME_LEN]);
 
 impl Name {
-    /// The name, or nothing if it is empty, too long or has other characters.
+    /// Creates a name. `None` if `text` is empty, too long or has other characters.
     pub const fn new(text: &str) -> Option<Name> {
         let text = text.as_bytes();
         if text.is_empty() || text.len() > NAME_LEN {
@@ -30,20 +30,20 @@ impl Name {
         Some(Name(bytes))
     }
 
-    /// The text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(NAME_LEN);
         std::str::from_utf8(&self.0[..len]).unwrap_or_default()
     }
 
-    /// The words to store: the bytes in order, whatever the machine's byte order.
+    /// The words to store: the bytes in order, on machines of either byte order.
     pub fn to_words(self) -> [u64; NAME_WORDS] {
         std::array::from_fn(|word| {
             (0..8).fold(0, |sum, byte| sum | u64::from(self.0[word * 8 + byte]) << (8 * byte))
         })
     }
 
-    /// From stored words, if they hold a name.
+    /// Decodes a name. `None` if the words do not hold one.
     pub fn from_words(words: [u64; NAME_WORDS]) -> Option<Name> {
         let bytes: [u8; NAME_LEN] = std::array::from_fn(|i| (words[i / 8] >> (8 * (i % 8))) as u8);
         let name = Name::new(std::str::from_utf8(&bytes).ok()?.trim_end_matches('\0'))?;

@@ -1,10 +1,10 @@
 //! The part of a policy that says how waiting calls are served.
 
 crate::named_enum! {
-    /// Whose turn it is among those who wait with the same priority (R131).
+    /// The order of waiting calls with the same priority (R131).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum Fairness {
-        /// Every group has equal turns; a process is a group unless told otherwise (R143).
+        /// Every group has equal turns. By default each process is a group (R143).
         #[default]
         Process => "process",
         /// Strictly in the order of arrival.
@@ -17,22 +17,24 @@ crate::named_enum! {
     impl FromStr;
 }
 
-/// How those who wait are served, as decisions need it.
+/// The settings of the queue in the form that decisions need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
-    /// Whose turn it is within a priority.
+    /// The order within a priority.
     pub fairness: Fairness,
-    /// What the background gets even under a flood of higher priorities, in millionths.
+    /// The share of the budget that background calls are guaranteed under a flood of higher priorities, in
+    /// millionths.
     pub background_share: u32,
-    /// Whether there are priorities at all; else all calls are the background's, and there is no reserve.
+    /// Whether the limiter has priorities. Otherwise all calls count as background calls, and there is no
+    /// reserve.
     pub priorities: bool,
 }
 
-/// All of the budget, as a share in millionths.
+/// The whole budget, as a share in millionths.
 pub const WHOLE_SHARE: u32 = 1_000_000;
 
 impl Queueing {
-    /// From its word of an encoded policy; any word gives values in range.
+    /// Decodes the word of an encoded policy. Any word gives values in range.
     #[inline]
     pub fn from_word(word: u64) -> Queueing {
         Queueing {
@@ -42,7 +44,7 @@ impl Queueing {
         }
     }
 
-    /// The word for an encoded policy.
+    /// Encodes the settings as a word.
     #[inline]
     pub fn to_word(self) -> u64 {
         u64::from(self.fairness == Fairness::Fifo)

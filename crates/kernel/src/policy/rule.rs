@@ -1,4 +1,4 @@
-//! One rule of a policy: which algorithm, and its numbers.
+//! One rule of a policy: its algorithm and its numbers.
 
 use super::error::{Key, PolicyError};
 use super::name::Name;
@@ -7,11 +7,12 @@ use crate::MAX_LOG;
 use crate::span::MAX_SPAN;
 use core::time::Duration;
 
-/// Every log has room for at least this limit: it takes a few pages, and most limits can be raised within them.
+/// Every sliding log has room for at least this limit. That takes only a few pages, and most limits can be
+/// raised within it.
 const LEAST_LOG_ROOM: u64 = 4096;
 
 crate::named_enum! {
-    /// How a rule counts. The numbers are stored and never change.
+    /// The algorithm of a rule. The numbers are stored and never change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     #[repr(u8)]
@@ -22,14 +23,14 @@ crate::named_enum! {
         Gcra = 2 => "gcra",
         /// A bucket that leaks at a steady rate (R23).
         LeakyBucket = 3 => "leaky_bucket",
-        /// So many in each calendar window (R28).
+        /// A count for each calendar window (R28).
         FixedWindow = 4 => "fixed_window",
-        /// So many in any window, each one remembered (R31).
+        /// A log of every unit: the limit holds in any window of the period's length (R31).
         SlidingLog = 5 => "sliding_log",
         /// Two calendar windows, the older one weighted (R34).
         SlidingCounter = 6 => "sliding_counter",
     }
-    /// All of them.
+    /// All algorithms.
     pub const ALL;
     /// The name in configuration files.
     pub const fn as_str;
@@ -42,12 +43,12 @@ crate::named_enum! {
 }
 
 impl Algorithm {
-    /// Whether it has a capacity of its own, apart from its limit.
+    /// Whether it has a capacity separate from its limit.
     pub const fn has_burst(self) -> bool {
         matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
     }
 
-    /// How many times its limit it can admit in one period; `None` if that depends on the burst.
+    /// How many times its limit it can admit in one period. `None` if that depends on the burst.
     pub const fn limits_per_period(self) -> Option<u64> {
         match self {
             Algorithm::SlidingLog => Some(1),
@@ -57,23 +58,23 @@ impl Algorithm {
     }
 }
 
-/// Which implementation counts for a rule: algorithms that share their arithmetic share one.
+/// The implementation that counts for a rule. Algorithms with the same arithmetic share one implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlgorithmKind {
-    /// Token bucket, GCRA, leaky bucket.
+    /// Token bucket, GCRA and leaky bucket.
     Bucket,
-    /// Free passes in each calendar period, then pacing (R22).
+    /// GCRA in its older burst mode: free passes in each calendar period, then pacing (R22).
     GcraWindow,
-    /// So many in each calendar window.
+    /// A count for each calendar window.
     FixedWindow,
-    /// Each one remembered.
+    /// A log of every unit.
     Log,
     /// Two calendar windows, the older one weighted.
     Counter,
 }
 
 impl AlgorithmKind {
-    /// The code of GCRA in its older burst mode; the others are those of [`Algorithm`].
+    /// The code of GCRA in its older burst mode. The other codes are those of [`Algorithm`].
     pub const GCRA_WINDOW: u8 = 7;
 
     /// The kind of a stored code.
@@ -91,13 +92,14 @@ impl AlgorithmKind {
 }
 
 crate::named_enum! {
-    /// What a burst means to GCRA (R19).
+    /// The meaning of a burst for GCRA (R19).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum BurstMode {
-        /// A tolerance that comes back continuously.
+        /// A tolerance that recovers continuously.
         #[default]
         GcraTau => "gcra_tau",
-        /// So many free passes in each calendar period, then one per period/limit: for comparison with older systems (R22).
+        /// A number of free passes in each calendar period, then one call per period/limit. For comparison with
+        /// older systems (R22).
         FixedWindow => "fixed_window",
     }
     /// The name in configuration files.
@@ -107,16 +109,17 @@ crate::named_enum! {
     pub const NAMES;
 }
 
-/// Where the burst of a rule comes from. A burst that was not configured follows the limit when that changes (R110).
+/// The origin of a rule's burst. A burst that was not configured follows the limit when the limit changes
+/// (R110).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum BurstFrom {
-    /// It was configured.
+    /// The burst was configured.
     #[default]
     Given = 0,
-    /// It was not configured: it is as large as the limit.
+    /// The burst was not configured. It equals the limit.
     Limit = 1,
-    /// A rate was given that no one period may exceed (R147): burst and limit are parts of it.
+    /// A rate was configured that no single period may exceed (R147). Burst and limit are parts of that rate.
     Rate = 2,
 }
 
@@ -130,48 +133,48 @@ impl BurstFrom {
         }
     }
 
-    /// The burst that goes with a new limit; `None` if it stays as it is.
+    /// The burst that goes with a new limit. `None` if the burst does not change.
     pub const fn burst_beside(self, limit: u64) -> Option<u64> {
         match self {
             BurstFrom::Given => None,
             BurstFrom::Limit => Some(limit),
-            // Of a hundred parts the limit has the other 99.
+            // Of a hundred parts, the burst has one and the limit has the other 99.
             BurstFrom::Rate if limit < 99 => Some(1),
             BurstFrom::Rate => Some(limit / 99),
         }
     }
 }
 
-/// One rule as the user wrote it, not yet judged.
+/// One rule, before validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleDraft<'a> {
-    /// Default: the algorithm's name.
+    /// The name of the rule. Default: the algorithm's name.
     pub name: Option<&'a str>,
-    /// How it counts.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// What it counts; default `requests`.
+    /// The unit that the rule counts. Default: `requests`.
     pub unit: Option<&'a str>,
     /// Units per period.
     pub limit: u64,
     /// The period.
     pub period: Duration,
-    /// Capacity; default `limit`. Buckets and GCRA only.
+    /// The capacity in units. Default: `limit`. Only for buckets and GCRA.
     pub burst: Option<u64>,
-    /// The origin of that burst, if there is one.
+    /// The origin of `burst`, if it is set.
     pub burst_from: BurstFrom,
-    /// GCRA only, instead of `burst`.
+    /// The capacity as a time, instead of `burst`. Only for GCRA.
     pub tau: Option<Duration>,
-    /// GCRA only.
+    /// The meaning of the burst. Only for GCRA.
     pub burst_mode: BurstMode,
-    /// Units that background must leave (R107).
+    /// Units that background calls must leave (R107).
     pub reserve: u64,
-    /// Sliding log only: the largest limit for which its log has room. Default: four times the limit, at least 4096, so
-    /// that the limit can be raised without losing what the log has seen.
+    /// The largest limit for which the log has room. Only for a sliding log. Default: four times the limit, at
+    /// least 4096. The limit can then be raised without losing the contents of the log.
     pub log_room: Option<u64>,
 }
 
 impl RuleDraft<'_> {
-    /// `limit` requests per `period`, everything else by default.
+    /// `limit` requests per `period`, with default values for everything else.
     pub const fn new(algorithm: Algorithm, limit: u64, period: Duration) -> Self {
         RuleDraft {
             name: None,
@@ -189,31 +192,32 @@ impl RuleDraft<'_> {
     }
 }
 
-/// One valid rule. Two rules are equal if they decide the same: the origin of the burst, and how far the limit can be
-/// raised later, make no difference.
+/// One validated rule. Two rules are equal if they make the same decisions. The origin of the burst and the log
+/// room make no difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its name, for people.
+    /// The name of the rule.
     pub name: Name,
-    /// How it counts.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// Index of the unit it counts.
+    /// The index of the unit that the rule counts.
     pub unit: u8,
     /// Units per period.
     pub limit: u64,
     /// The period.
     pub period: Duration,
-    /// Capacity in whole units: what can be had at once. With `tau`, what that comes to.
+    /// The capacity in whole units: the most that can be granted at once. With `tau`, the number of units that
+    /// fit into that time.
     pub burst: u64,
     /// The origin of the burst.
     pub burst_from: BurstFrom,
-    /// The capacity as a time, if it was given so.
+    /// The capacity as a time, if it was configured as a time.
     pub tau: Option<Duration>,
-    /// What the burst means.
+    /// The meaning of the burst.
     pub burst_mode: BurstMode,
-    /// Units that background must leave.
+    /// Units that background calls must leave.
     pub reserve: u64,
-    /// Of a sliding log: the largest limit for which its log has room; 0 for all others.
+    /// For a sliding log: the largest limit for which the log has room. 0 for all other algorithms.
     pub log_room: u64,
 }
 
@@ -230,7 +234,7 @@ impl PartialEq for Rule {
 impl Eq for Rule {}
 
 impl Rule {
-    /// This rule as a user would write it.
+    /// Converts this rule back to a draft.
     pub fn draft<'a>(&'a self, unit: &'a str) -> RuleDraft<'a> {
         let burst = self.tau.is_none() && self.algorithm.has_burst();
         RuleDraft {
@@ -248,7 +252,7 @@ impl Rule {
         }
     }
 
-    /// Judges rule number `i`; the unit is the caller's to fill in.
+    /// Validates rule number `i`. The caller fills in the unit.
     pub(super) fn new(i: usize, draft: &RuleDraft<'_>) -> Result<Rule, PolicyError> {
         let key = |name| Key::of_rule(i, name);
         let conflict = |name, problem| Err(PolicyError::Conflict { key: key(name), problem });
@@ -274,7 +278,7 @@ impl Rule {
             }
             (Some(tau), None) => {
                 let least = period.div_ceil(limit);
-                // At most the period, which fits.
+                // `least` is at most the period, which fits.
                 within_span(key("tau"), tau, Duration::from_nanos(u64::try_from(least).unwrap_or(u64::MAX)))?;
                 let units = tau.as_nanos() * limit / period;
                 let too_long = PolicyError::OutOfRange {

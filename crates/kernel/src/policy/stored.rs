@@ -1,18 +1,19 @@
-//! Parts of a policy in two forms: as users write them, and as plain words that a segment stores and decisions read.
+//! The two forms of a policy's parts: the settings that users write, and the plain words that a segment stores
+//! and decisions read.
 
 use crate::time::Nanos;
 use bytemuck::Pod;
 use core::time::Duration;
 
-/// A setting with a form in which it is stored.
+/// A setting with a stored form.
 pub trait Setting: Copy {
     /// The stored form.
     type Stored: Pod;
 
-    /// The stored form of this value. A duration that is too long has been refused before.
+    /// Converts this value to its stored form. Validation has already refused durations that are too long.
     fn stored(self) -> Self::Stored;
 
-    /// The value of a stored form.
+    /// Converts a stored form back to a value.
     fn of(stored: Self::Stored) -> Self;
 }
 
@@ -46,7 +47,7 @@ macro_rules! stored_as_they_are {
 
 stored_as_they_are! { u32 }
 
-/// Declares a struct of settings, its twin of plain words, and the conversions between them.
+/// Declares a struct of settings, a second struct with the stored form, and the conversions between them.
 macro_rules! stored {
     ($(#[$meta:meta])* pub struct $name:ident as $stored:ident {
         $($(#[$about:meta])* $vis:vis $field:ident: $type:ty),+ $(,)?

@@ -1,70 +1,71 @@
-//! A call that wants to wait: what it says when it comes, and what it is told.
+//! A call that enters the queue: its request, and the result.
 
 use crate::request::{AcquireRequest, Priority, Refusal};
 use crate::state::Ticket;
 use crate::state::View;
 use crate::time::Time;
 
-/// Who wants to wait, and for what.
+/// A call that wants to wait.
 #[derive(Clone, Copy, Debug)]
 pub struct NewWaiter {
     /// The attachment that waits, see [`EntryHead::owner`](crate::state::EntryHead::owner).
     pub owner: u64,
-    /// With whom it shares its turns.
+    /// The group with which the call shares its turns.
     pub group: u64,
-    /// What it asks for.
+    /// The requested cost and priority.
     pub request: AcquireRequest,
-    /// Gives up then; the end of time if never.
+    /// The time at which the call gives up. The largest time if it never does.
     pub deadline: Time,
-    /// Whether it sleeps where a ring wakes it.
+    /// Whether the call sleeps on a wake word, so that another process can wake it.
     pub can_be_woken: bool,
 }
 
 impl NewWaiter {
-    /// As it stands in the queue: where there are no priorities, all are equal (R102).
+    /// The call with the priority it has in the queue. Without priorities, all calls are equal (R102).
     pub(super) fn with_effective_priority<V: View>(&self, v: &V) -> NewWaiter {
         let priority = if v.queueing().priorities { self.request.priority } else { Priority::Background };
         NewWaiter { request: AcquireRequest { priority, ..self.request }, ..*self }
     }
 }
 
-/// A place in the queue, as the one who waits there remembers it.
+/// A place in the queue, as the waiting call remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueTicket {
-    /// Where its entry is.
+    /// The index of its entry.
     pub place: usize,
-    /// Tells it from others that have been there before or come after it.
+    /// The number that distinguishes the entry from earlier and later entries in the same place.
     pub number: u64,
-    /// Its appointment: look again then, or when rung.
+    /// The wake-up time: the call checks again at this time, or when another process wakes it.
     pub until: Time,
-    /// Whether the appointment is kept for a time: what the call waits for comes by itself, and it is known when. Else some
-    /// other call must give it.
+    /// Whether only time is in the way, and the time is known. Otherwise another call must first return
+    /// something.
     pub timed: bool,
-    /// Whether its owner should look for the dead: it is near its turn, and somebody is ahead or late, or permits are
-    /// short.
+    /// Whether the waiting process should look for exited processes. This is so if the call is near its turn
+    /// and another call is ahead or late, or if permits are short.
     pub suspects_dead: bool,
 }
 
-/// What became of a call that may wait.
+/// The result for a call that may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueOutcome {
-    /// It may be made.
+    /// The call may be made.
     Granted(Ticket),
-    /// Not yet.
+    /// The call must wait.
     Waiting(QueueTicket),
-    /// It has left the queue, or never entered it: why not, and until when.
+    /// The call has left the queue, or never entered it. The refusal has the reason and the time for the next
+    /// try.
     Refused(Refusal),
-    /// Its entry is gone; whoever still wants to wait enters anew. (The state was lost, or the entry's owner is not who
-    /// looks.)
+    /// The entry no longer exists or belongs to another owner, for example because the state was lost. The
+    /// caller enters the queue again if it still wants to wait.
     Gone,
 }
 
-/// Who is to be woken after the change is committed.
+/// The waiting call to wake after the change is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "somebody sleeps who should not"]
 pub enum Wake {
-    /// Nobody's time came nearer.
+    /// No waiting call may go earlier than before.
     None,
-    /// The one at this place.
+    /// The call at this place.
     One(usize),
 }

@@ -1,4 +1,5 @@
-//! One call, judged together with what is ahead of it: whether it may go, when it may, and when to look again.
+//! Checks one call together with the calls ahead of it: whether it may go, when it may go, and when to check
+//! again.
 
 use super::call::NewWaiter;
 use super::order::{Needs, Survey, bound, longest_sleep};
@@ -10,20 +11,20 @@ use crate::state::View;
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
 
-/// A call judged together with what is ahead of it.
+/// The result of checking a call together with the calls ahead of it.
 pub(super) struct Checked {
-    /// Whether permits suffice.
+    /// Whether there are enough permits.
     pub(super) permit: bool,
-    /// When the rules have room; nothing = never.
+    /// The time at which the rules have room. `None` means never.
     pub(super) time: Option<Time>,
-    /// The same with all that is expected to come before it.
+    /// The same time, if all calls that are expected to go first are counted.
     expected: Option<Time>,
     /// Whether a pause is in effect that lasts until the limiter is resumed.
     paused: bool,
     now: Time,
 }
 
-/// Judges a call that sees the queue like this.
+/// Checks a call for which a pass over the queue found `found`.
 pub(super) fn check<V: View>(
     v: &V,
     request: &AcquireRequest,
@@ -34,7 +35,7 @@ pub(super) fn check<V: View>(
     check_behind(v, request, &found.ahead, found.expected, owed, now)
 }
 
-/// Judges a call behind others.
+/// Checks a call that has the calls of `ahead` before it.
 pub(super) fn check_behind<V: View>(
     v: &V,
     request: &AcquireRequest,
@@ -44,7 +45,8 @@ pub(super) fn check_behind<V: View>(
     now: Time,
 ) -> Checked {
     let permit = admission::permit_free_behind(v, request.priority, ahead.permits, ahead.background);
-    // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
+    // A background call that is owed its share may use the reserve. Otherwise it would block all other calls
+    // until the reserve is full.
     let leave_reserve = request.priority.is_background() && !owed;
     let StartTime { time, paused } = time(v, request, ahead.cost, ahead.calls, leave_reserve, now);
     let expected = if expected == ahead.cost {
@@ -55,11 +57,12 @@ pub(super) fn check_behind<V: View>(
     Checked { permit: permit && !paused, time, expected, paused, now }
 }
 
-/// What is known about when a call may go.
+/// The known facts about the start of a call.
 struct StartTime {
-    /// When everything that knows its time lets it go; nothing = never, or not until an operator says so.
+    /// The time at which all layers with a known end let the call go. `None` means never, or not until an
+    /// operator changes the breaker's state.
     time: Option<Time>,
-    /// Whether a pause is on of which nobody knows when it ends.
+    /// Whether a pause without a known end is in effect.
     paused: bool,
 }
 
@@ -67,7 +70,7 @@ impl StartTime {
     const NEVER: StartTime = StartTime { time: None, paused: false };
 }
 
-/// When a call may go behind others.
+/// The time at which a call may go after the calls ahead of it.
 fn time<V: View>(
     v: &V,
     request: &AcquireRequest,
@@ -80,7 +83,7 @@ fn time<V: View>(
     let (open, paused) = (opening.at, opening.open_ended);
     let mut time = open;
     for rule in 0..v.general().rules.min(MAX_RULES) {
-        // What is refilled until the way is open is there by then.
+        // The refill until `open` is available at that time.
         let at = RuleContext::of(v, rule, open);
         let (cost, ahead) = (request.cost[at.terms.unit()], ahead[at.terms.unit()]);
         if cost == 0 {
@@ -96,22 +99,23 @@ fn time<V: View>(
 }
 
 impl Checked {
-    /// Whether the dead should be looked for, because they may be in its way.
+    /// Whether exited processes should be looked for, because their calls or permits may be in the way.
     pub(super) fn suspects_dead(&self, found: &Survey) -> bool {
         !self.permit || found.late || found.ahead.calls > 0
     }
 
-    /// Whether it may go.
+    /// Whether the call may go now.
     pub(super) fn is_now(&self) -> bool {
         self.permit && self.time == Some(self.now)
     }
 
-    /// Whether only time is in the way, and it is known how much.
+    /// Whether only time is in the way, and the time is known.
     pub(super) fn is_timed(&self) -> bool {
         self.permit && self.time.is_some_and(|time| time > self.now)
     }
 
-    /// The layer in the way if the call were alone; that others are ahead, if it is only that.
+    /// The refusal by the first layer that would refuse the call alone. If none would, the reason is that other
+    /// calls are ahead.
     pub(super) fn refusal<V: View>(&self, v: &V, request: &AcquireRequest, now: Time) -> Refusal {
         match admission::check(v, request, now) {
             Some(alone) => Refusal { ready_at: alone.ready_at.and(self.time), ..alone },
@@ -139,7 +143,8 @@ impl Checked {
             return None;
         }
         let refusal = self.refusal(v, request, now);
-        // A paused limiter keeps its calls waiting; one that the breaker refuses until further notice does not.
+        // While a limiter is paused, its calls keep waiting. If the breaker refuses until further notice, they
+        // do not.
         let stopped = if self.time.is_none() { admission::refused_without_end(v, now) } else { None };
         Some(match stopped {
             Some(reason) if refusal.reason == Reason::Paused => Refusal { reason, retry_at: None, ..refusal },
@@ -147,13 +152,14 @@ impl Checked {
         })
     }
 
-    /// When to look again.
+    /// The next time at which the waiting call checks again.
     pub(super) fn next_look(&self, found: &Survey, who: &NewWaiter, now: Time) -> Time {
         let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
         let calls = found.ahead.calls;
-        // Now, and yet not granted: only damaged words do that, and nobody should spin for them.
+        // A call that may go now but is not granted can only come from damaged words. It must not spin.
         let until = if self.paused {
-            // Whoever resumes the limiter rings; who cannot be rung looks a few times a second.
+            // The process that resumes the limiter wakes the call. A call that cannot be woken checks a few
+            // times per second.
             match who.can_be_woken {
                 true => now.plus(LONGEST_SLEEP),
                 false => bound(now, u32::MAX, found.waiting, false),
@@ -161,7 +167,8 @@ impl Checked {
         } else if !self.permit || time <= now {
             time.max(bound(now, calls, found.waiting, who.can_be_woken))
         } else if who.can_be_woken {
-            // If whoever should ring dies first, not much later than it could have gone.
+            // If the process that should wake this call dies first, the call wakes soon after the time at which
+            // it could have gone.
             let behind = Nanos(SHORTEST_BOUND.0.saturating_mul(u64::from(calls) + 1));
             expected.min(time.plus(behind))
         } else {

@@ -1,24 +1,28 @@
-//! Whose turn is it: one queue for all who wait, whatever they wait for.
+//! The queue: one order for all waiting calls of a limiter, independent of the layer they wait for.
 //!
-//! **Order.** Priority first. Within a priority, by *tag*, the start time of the call in a clock that counts budget
-//! instead of seconds (start-time fair queueing): a group's calls lie one after the other on that clock, so that each
-//! group gets the same amount, however many of its calls wait. Equal tags go by arrival. With `fairness = "fifo"` a tag is
-//! never below those already there, so that arrival decides. If the background has a guaranteed share and is behind
-//! it, its first call goes before everybody.
+//! **Order.** Calls are ordered by priority first, and within a priority by *tag*. A tag is the start time of a
+//! call on a clock that counts budget instead of seconds (start-time fair queueing). On that clock the calls of
+//! a group lie one after another, so that each group gets the same amount, no matter how many of its calls
+//! wait. Equal tags are ordered by arrival. With `fairness = "fifo"` a new tag is never below the existing
+//! tags, so the order is that of arrival. If background calls have a guaranteed share and have received less
+//! than it, their first call goes before all other calls.
 //!
-//! **Turn.** A call goes when the rules and the permits have room for it *and for all that is ahead of it*. So nobody
-//! needs to be handed anything: each sleeps until its appointment, the time at which that will be so, and looks; one
-//! who is late or stopped takes nothing from those ahead of it and delays nobody behind it. Who does not look at its
-//! appointment is passed over after [`GRACE`], and keeps its place.
+//! **Turn.** A call goes when the rules and the permits have room for it *and for all calls ahead of it*.
+//! Therefore no call has to hand anything to the next. Each waiting call sleeps until its wake-up time, at
+//! which it expects to have its turn, and then checks. A call that is late or stopped takes nothing from the
+//! calls ahead of it, and does not delay the calls behind it. If a call does not check within [`GRACE`] of its
+//! wake-up time, it is skipped, but keeps its place.
 //!
-//! **Appointments** are kept by each waiter for itself. It books the time at which it expects to go if the groups that
-//! wait now go on waiting (they usually do: a thread that was served comes again), so that in the steady state
-//! everybody wakes once, and in time. When it turns out earlier, because somebody left, gave back or did not come
-//! again, whoever changed that rings the one whose turn it is now ([`Wake`]). A ring may be lost with its ringer, so
-//! nobody sleeps longer than a bound, the shorter the nearer it is to its turn.
+//! **Wake-up times.** Each waiting call sets its own. It is the time at which the call expects to go if the
+//! groups that wait now continue to wait. They usually do, because a thread that was served comes again. So in
+//! the steady state each call wakes once, and in time. A turn can come earlier if a call leaves, returns
+//! something or does not come again. The process that made that change wakes the call whose turn it is now
+//! ([`Wake`]). If that process dies first, the wake-up is lost. Therefore no call sleeps longer than a bound,
+//! which is shorter the nearer the call is to its turn.
 //!
-//! Everything here is derived by passes over the entries that are taken; what is stored besides them (a count, a
-//! clock for each priority, and where each group's last turn ended) cannot contradict them.
+//! Everything here is derived by passes over the occupied entries. Besides the entries, the queue stores only a
+//! few words: a count, a clock for each priority, and the end of each group's last turn. They cannot contradict
+//! the entries.
 
 mod call;
 mod check;
@@ -36,25 +40,28 @@ pub use wait::{abandon, changed, enter, leave, look, no_overtaking};
 
 use super::time::Nanos;
 
-/// Who has not looked so long after its appointment is passed over.
+/// A call that has not checked for this long after its wake-up time is skipped.
 pub const GRACE: Nanos = Nanos::from_millis(10);
-/// Who has not looked for so long loses its place if there is no other.
+/// A call that has not checked for this long loses its place if no other place is free.
 pub const STALE_AFTER: Nanos = Nanos::from_secs(60);
-/// Nobody sleeps longer, however many wait.
+/// The longest sleep of any call, even if very many calls wait.
 pub const LONGEST_SLEEP: Nanos = Nanos::from_secs(5);
-/// The longest sleep of those who know their time, unless very many wait.
+/// The longest sleep of calls that know their time, unless very many calls wait.
 pub const USUAL_SLEEP: Nanos = Nanos::from_secs(1);
-/// The longest sleep of the first in the queue when nobody can know its time; for each place behind it once more.
+/// The longest sleep of the first call in the queue if its time cannot be known. Each place behind it adds the
+/// same again.
 pub const SHORTEST_BOUND: Nanos = Nanos::from_millis(20);
-/// The same of one that cannot be rung, because no thread of its process sleeps for it.
+/// The same bound for a call that cannot be woken, because no thread of its process sleeps for it.
 pub const UNWOKEN_BOUND: Nanos = Nanos::from_millis(2);
-/// The longest sleep of those whose time nobody can know, unless very many wait.
+/// The longest sleep of calls whose time cannot be known, unless very many calls wait.
 pub const LONGEST_BOUND: Nanos = Nanos::from_millis(200);
-/// Where very many wait, all may sleep so long for each of them: then all together look 250 times a second.
+/// If very many calls wait, each may sleep this long for each of them. All calls together then check 250 times
+/// per second.
 pub const EACH_WAITER: Nanos = Nanos::from_millis(4);
-/// Nobody is rung who will look within this time by itself.
+/// A call that will check by itself within this time is not woken.
 pub const NOT_WORTH_A_WAKE: Nanos = Nanos(50_000);
 
-/// The least and the most that a call counts on the clock of its priority, in nanoseconds of budget. Calls that cost
-/// less than the least have equal turns; the most keeps the clock from ending within any real time.
+/// The least and the most that a call counts on the clock of its priority, in nanoseconds of budget. Calls that
+/// cost less than the least have equal turns. The most keeps the clock from overflowing within any realistic
+/// time.
 const WEIGHTS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 42;

@@ -1,4 +1,4 @@
-//! Passes over the queue: what is ahead of a call, and who is first.
+//! Passes over the queue: the calls ahead of a call, and the first call.
 
 use super::{
     EACH_WAITER, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, STALE_AFTER, UNWOKEN_BOUND, USUAL_SLEEP,
@@ -10,10 +10,10 @@ use crate::state::{Entry, EntryHead, PlaceSet, View, WAITERS, WaiterCounts};
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
 
-/// A place in the order; the smaller is ahead.
+/// A position in the order. A smaller rank is ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// 0 for the background call that is owed its share, then by falling priority.
+    /// 0 for the background call that is owed its share. Otherwise by falling priority.
     class: u8,
     tag: u64,
     number: u64,
@@ -25,7 +25,7 @@ impl Rank {
         Rank { class: 3 - priority as u8, tag, number }
     }
 
-    /// Behind all of this priority.
+    /// A rank behind all calls of this priority.
     pub(super) fn last_of(priority: Priority) -> Rank {
         Rank::new(priority, u64::MAX, u64::MAX)
     }
@@ -36,14 +36,14 @@ impl Rank {
     }
 }
 
-/// What a set of calls needs.
+/// The needs of a set of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) cost: [u64; MAX_UNITS],
     pub(super) calls: u32,
     /// Permits to be left for those calls.
     pub(super) permits: u32,
-    /// Those of the permits that are for the background.
+    /// The number of those permits that are for background calls.
     pub(super) background: u32,
 }
 
@@ -56,7 +56,7 @@ impl Needs {
         self.calls = self.calls.saturating_add(calls);
     }
 
-    /// Adds a call that stands in the queue, with its permit if it could use one now.
+    /// Adds a waiting call, with its permit if the call could use one now.
     pub(super) fn add_entry<V: View>(&mut self, v: &V, entry: &Entry, now: Time) {
         self.add(entry.cost, 1);
         if could_use_permit(v, entry, now) {
@@ -66,7 +66,7 @@ impl Needs {
     }
 }
 
-/// One who waits, found by a pass.
+/// A waiting call that a pass found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) place: usize,
@@ -75,37 +75,38 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether it goes first because the background is owed its share.
+    /// Whether it goes first because background calls are owed their share.
     pub(super) fn is_owed(&self) -> bool {
         self.rank.class == 0
     }
 }
 
-/// What a pass over the queue found, seen from one call.
+/// The result of a pass over the queue, from the position of one call.
 pub(super) struct Survey {
-    /// How many wait, the call itself included if it does.
+    /// The numbers of waiting calls, including the subject if it waits.
     pub(super) waiting: WaiterCounts,
-    /// What those ahead need who are expected to look in time.
+    /// The needs of the calls ahead that are expected to check in time.
     pub(super) ahead: Needs,
-    /// What will go before it if the groups that wait now go on waiting; at least `ahead`.
+    /// The cost that is expected to go before this call if the groups that wait now continue to wait. At least
+    /// that of `ahead`.
     pub(super) expected: [u64; MAX_UNITS],
-    /// The smallest tag of all others of its priority.
+    /// The smallest tag of the other calls of its priority.
     pub(super) next_tag: Option<u64>,
-    /// The largest tag of all others of its priority.
+    /// The largest tag of the other calls of its priority.
     pub(super) last_tag: u64,
-    /// How many groups of its priority wait, the call's own included.
+    /// The number of groups of its priority that wait, including the call's own.
     pub(super) groups: u64,
-    /// A place that nobody has.
+    /// A free place.
     pub(super) free: Option<usize>,
-    /// A place whose owner has not looked for so long that it may be taken.
+    /// A place that may be taken because its owner has not checked for so long.
     pub(super) stale: Option<usize>,
-    /// Whether anybody else is late.
+    /// Whether any other call is late.
     pub(super) late: bool,
-    /// The background call that is owed its share.
+    /// The place of the background call that is owed its share.
     pub(super) owed: Option<usize>,
 }
 
-/// The call a survey is made for.
+/// The call for which a survey is made.
 pub(super) struct Subject {
     /// Its place, if it has one.
     pub(super) place: Option<usize>,
@@ -114,18 +115,19 @@ pub(super) struct Subject {
     pub(super) rank: Rank,
 }
 
-/// Whether it is late. Sooner or later the dead are, too.
+/// Whether a call is late. The calls of exited processes become late sooner or later.
 pub fn is_late(entry_head: &EntryHead, now: Time) -> bool {
     !is_expected(entry_head, now)
 }
 
-/// Whether its deadline is so long over that it cannot be served any more: its owner is stopped, or could not leave.
+/// Whether the deadline passed so long ago that the call cannot be served any more. Its owner is stopped, or
+/// could not leave the queue.
 pub fn has_given_up(entry_head: &EntryHead, now: Time) -> bool {
     entry_head.deadline.plus(GRACE) < now
 }
 
-/// Whether it will look, or is on its way: its appointment is not long over, not further ahead than anybody sleeps,
-/// and it has not given up.
+/// Whether a call is expected to check in time: its wake-up time is not long over, it is not further away than
+/// the longest sleep, and the deadline has not passed.
 #[inline]
 pub(super) fn is_expected(entry_head: &EntryHead, now: Time) -> bool {
     let late = now > entry_head.wake_at.plus(GRACE);
@@ -133,13 +135,13 @@ pub(super) fn is_expected(entry_head: &EntryHead, now: Time) -> bool {
     !late && !damaged && entry_head.deadline >= now
 }
 
-/// All places that are taken.
+/// All occupied places.
 pub(super) fn taken<V: View>(v: &V) -> impl Iterator<Item = usize> + '_ {
     (0..WAITERS / 64).flat_map(move |block| v.places(block).map(move |place| 64 * block + place))
 }
 
-/// The first call of the background, of those that will look. None if all permits of the background are out: then it
-/// cannot go, and must neither stand in the way of those who can nor save up for later.
+/// The first background call that is expected to check in time. `None` if all background permits are in use. In
+/// that case the call cannot go, so it must neither block calls that can go, nor accumulate credit for later.
 pub(super) fn first_of_background<V: View>(v: &V, now: Time) -> Option<Found> {
     let most = v.general().concurrency_background;
     if most.is_some_and(|most| v.core().in_flight_background >= most) {
@@ -152,8 +154,8 @@ pub(super) fn first_of_background<V: View>(v: &V, now: Time) -> Option<Found> {
         .min_by_key(|found| found.rank)
 }
 
-/// The background call that goes before everybody because the background is owed its share: its first, if it will
-/// look.
+/// The background call that goes before all others because background calls are owed their share: the first
+/// one, if it is expected to check in time.
 fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
     let share = v.queueing().background_share;
     if share == 0 || v.waiting().of(Priority::Background) == 0 {
@@ -164,7 +166,7 @@ fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
     (v.progress().owed >= price).then_some(Found { rank: Rank { class: 0, ..first.rank }, ..first })
 }
 
-/// Looks at everybody once, from the place of `subject`.
+/// Makes one pass over all waiting calls, from the position of `subject`.
 pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
     let owed = owed(v, now);
     let mut survey = Survey {
@@ -185,7 +187,8 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
         subject.rank
     };
     let mut groups = Groups::new(v.waiting().total());
-    // Those ahead that go once; the other groups are expected to come again, and counted by their turns below.
+    // The calls ahead that go only once. The other groups are expected to come again, and their turns are added
+    // below.
     let mut once = Needs::default();
     for block in 0..WAITERS / 64 {
         let places = v.places(block);
@@ -234,7 +237,7 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
         survey.groups += 1;
         let entry_head = first.entry_head;
         if Rank::of(&entry_head) < rank && v.queueing().fairness == Fairness::Process {
-            // Those with the very same tag are counted above, each for itself.
+            // A call with exactly this tag is already counted above.
             let turns =
                 rank.tag.saturating_sub(entry_head.tag).div_ceil(first.weight.max(1)).min(WAITERS as u64);
             expected.add(first.cost, turns);
@@ -244,7 +247,7 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
     survey
 }
 
-/// The first of each group: a hash table of places, each one more than the place, on the stack.
+/// The first call of each group: a hash table of places on the stack. Each cell holds the place plus one.
 struct Groups {
     places: [u16; Groups::LARGEST],
     size: usize,
@@ -253,7 +256,7 @@ struct Groups {
 impl Groups {
     const LARGEST: usize = 2 * WAITERS;
 
-    /// For about so many: twice their number, so that looking ends soon.
+    /// A table for about `waiters` entries. It has twice that size, so that a search ends soon.
     fn new(waiters: usize) -> Groups {
         Groups { places: [0; Groups::LARGEST], size: (2 * waiters + 2).min(Groups::LARGEST) }
     }
@@ -281,7 +284,7 @@ impl Groups {
     }
 }
 
-/// The first behind `after`, or of all, that is expected to look in time.
+/// The first call behind `after`, or of all calls, that is expected to check in time.
 pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Option<Found> {
     let owed = owed(v, now);
     taken(v)
@@ -295,7 +298,7 @@ pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Opt
         .min_by_key(|found| found.rank)
 }
 
-/// Everybody who waits, in order of service, for people; late ones too.
+/// All waiting calls in the order of service, including late ones. For reports.
 pub fn in_order<V: View>(v: &V, now: Time) -> Vec<(usize, Entry)> {
     let owed = owed(v, now).map(|found| found.place);
     let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
@@ -303,8 +306,9 @@ pub fn in_order<V: View>(v: &V, now: Time) -> Vec<(usize, Entry)> {
     entries
 }
 
-/// Whether a call that waits could use a permit now. Where all count the same unit, whoever stands behind one that
-/// waits for the rate waits for it too, and nobody else can want its permit; so it is asked only where calls differ.
+/// Whether a waiting call could use a permit now. If all calls count the same unit, every call behind one that
+/// waits for the rate waits for the rate, too. Then no other call can want its permit, so the answer is yes
+/// without asking the rules.
 fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
     let general = v.general();
     let leave_reserve = entry.entry_head.priority().is_background();
@@ -316,15 +320,15 @@ fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
     general.units <= 1 || (0..general.rules.min(MAX_RULES)).all(admits)
 }
 
-/// Until when one may sleep if nobody can know its time: the longer the more are ahead, and the more wait at all, so
-/// that many sleepers cost little.
+/// The time until which a call may sleep if its turn cannot be predicted. The bound grows with the number of
+/// calls ahead and with the number of all waiting calls, so that many sleeping calls cost little.
 pub(super) fn bound(now: Time, ahead: u32, waiting: WaiterCounts, can_be_woken: bool) -> Time {
     let first = if can_be_woken { SHORTEST_BOUND } else { UNWOKEN_BOUND };
     let longest = LONGEST_BOUND.0.max(sleep_shared_by_all(waiting).0).min(LONGEST_SLEEP.0);
     now.plus(Nanos(first.0.saturating_mul(u64::from(ahead) + 1).min(longest)))
 }
 
-/// The longest sleep of those who know their time.
+/// The longest sleep of calls that know their time.
 pub(super) fn longest_sleep(waiting: WaiterCounts) -> Nanos {
     Nanos(USUAL_SLEEP.0.max(sleep_shared_by_all(waiting).0).min(LONGEST_SLEEP.0))
 }
@@ -333,15 +337,15 @@ fn sleep_shared_by_all(waiting: WaiterCounts) -> Nanos {
     Nanos(waiting.total() as u64 * EACH_WAITER.0)
 }
 
-/// Places in the queue: a bit for each.
+/// A set of places in the queue, one bit for each.
 pub type Marked = [PlaceSet; WAITERS / 64];
 
-/// All who wait.
+/// The places of all waiting calls.
 pub fn all<V: View>(v: &V) -> Marked {
     std::array::from_fn(|block| v.places(block))
 }
 
-/// Those of them who give up before a time.
+/// The places of waiting calls with a deadline before `time`.
 pub fn giving_up_before<V: View>(v: &V, time: Time) -> Marked {
     std::array::from_fn(|block| {
         let gives_up = |place: &usize| v.entry_head(64 * block + place).deadline < time;

@@ -1,4 +1,5 @@
-//! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
+//! Operations of waiting calls: enter the queue, check for the turn, leave. Also finds the call to wake after a
+//! change.
 
 use super::call::{NewWaiter, QueueOutcome, QueueTicket, Wake};
 use super::check::{check, check_behind};
@@ -13,12 +14,13 @@ use crate::request::{AcquireRequest, Priority, Reason, Refusal};
 use crate::state::{Entry, EntryHead, Memory, Progress, Turn, View, WAITERS, WaiterCounts, slot_of};
 use crate::time::{Nanos, Time};
 
-/// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`](crate::decide::acquire).
+/// Requests a call, and enters the queue if it must wait. With an empty queue this is the same as
+/// [`decide::acquire`](crate::decide::acquire).
 pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome, Wake) {
     let now = admission::prepare(m, now);
     let who = &who.with_effective_priority(m);
     let priority = who.request.priority;
-    // Who was stopped until long after its deadline has given up meanwhile (R132).
+    // A process that was stopped until long after the deadline has given up meanwhile (R132).
     let in_time = now <= who.deadline.plus(GRACE);
     if in_time
         && (m.waiting().is_empty() || who.request.is_peek())
@@ -34,7 +36,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome,
     let (turn, end) = turn_of(m, who.group, priority);
     let rank = if fifo { Rank::last_of(priority) } else { Rank::new(priority, clock.max(end), number) };
     let found = survey(m, &Subject { place: None, priority, group: who.group, rank }, now);
-    // Behind everybody, also those who came while turns were fair.
+    // Behind all waiting calls, including those that came while turns were fair.
     let tag = if fifo { clock.max(found.last_tag) } else { clock.max(end) };
     let checked = check(m, &who.request, &found, false, now);
     let key = Turn::places(who.group, priority).0;
@@ -89,7 +91,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome,
     )
 }
 
-/// One who waits looks whether it is its turn.
+/// Checks whether it is a waiting call's turn.
 pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> (QueueOutcome, Wake) {
     let now = admission::prepare(m, now);
     let Some(entry) = entry_of(m, owner, wait) else { return (QueueOutcome::Gone, Wake::None) };
@@ -102,7 +104,8 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
     m.set_waiting(found.waiting);
     let owed = found.owed == Some(wait.place);
     let checked = check(m, &request, &found, owed, now);
-    // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
+    // A moment after the deadline is noise. A process that was stopped until long after it has given up
+    // meanwhile (R132).
     if checked.is_now()
         && !has_given_up(&entry_head, now)
         && let Ok(ticket) = admission::charge_all(m, slot_of(owner), &request, !owed, now)
@@ -123,7 +126,8 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
         can_be_woken: entry_head.can_be_woken(),
     };
     let until = checked.next_look(&found, &who, now);
-    // Who comes a little too late again and again would be passed over for ever: it is waited for as long as it was late.
+    // A call that is a little late each time would be skipped forever. The queue therefore waits for it as long
+    // as it was late.
     let lateness = now.since(entry_head.wake_at);
     let expected_at = if lateness > GRACE && lateness <= MAX_EXPECTED_LATENESS {
         until.plus(lateness).min(now.plus(LONGEST_SLEEP))
@@ -131,7 +135,7 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
         until
     };
     m.set_wake_at(wait.place, expected_at);
-    // Those far behind looked for the dead when they came; since then that is for those in front.
+    // A call far behind looked for exited processes when it entered. After that, the calls in front do so.
     let suspects_dead = found.ahead.calls < RECLAIMING_WAITERS && checked.suspects_dead(&found);
     (
         QueueOutcome::Waiting(QueueTicket { until, timed: checked.is_timed(), suspects_dead, ..*wait }),
@@ -139,7 +143,7 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
     )
 }
 
-/// One who waits gives up.
+/// Removes a waiting call that gives up.
 pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> Wake {
     let Some(entry) = entry_of(m, owner, wait) else { return Wake::None };
     clear(m, wait.place);
@@ -149,8 +153,8 @@ pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) ->
     changed(m, now)
 }
 
-/// Removes whatever waits for participants that are gone. Says how many calls that were; the caller then asks who is
-/// to be rung.
+/// Removes the waiting calls of participants that have exited. Returns the number of removed calls. The caller
+/// then asks [`changed`] for the call to wake.
 pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&EntryHead) -> bool) -> usize {
     let mut gone = 0;
     let mut waiting = WaiterCounts::default();
@@ -161,8 +165,8 @@ pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&EntryHead) -> bool) -> us
             if is_gone(&entry.entry_head) {
                 left.0 &= !(1 << place);
                 gone += 1;
-                // Others of its group move up. That may write many words, and a transaction has room for few: where a
-                // process dies with more calls than this, usually its whole group has died.
+                // The other calls of its group move up. That may write many words, and a transaction has room
+                // for few. If a process dies with more calls than this, its whole group has usually died.
                 if gone <= 8 {
                     m.set_places(block, left);
                     forget_turn(m, &entry);
@@ -177,13 +181,14 @@ pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&EntryHead) -> bool) -> us
     gone
 }
 
-/// Who is to be rung after something was given back, or somebody ahead has gone.
+/// Finds the call to wake after something was returned, or a call ahead has left.
 pub fn changed<M: Memory>(m: &mut M, now: Time) -> Wake {
     if m.waiting().is_empty() {
         return Wake::None;
     }
     let now = now.max(m.core().latest);
-    // Where all calls need the same, nobody can go before the first. Else another unit may have become free.
+    // If all calls need the same unit, no call can go before the first. Otherwise another unit may have become
+    // available.
     let depth = if m.general().units > 1 { 8 } else { 1 };
     let (mut ahead, mut after) = (Needs::default(), None);
     for _ in 0..depth {
@@ -205,8 +210,8 @@ pub fn changed<M: Memory>(m: &mut M, now: Time) -> Wake {
     Wake::None
 }
 
-/// What [`decide::acquire`](crate::decide::acquire) must refuse because others wait: who does not wait overtakes nobody of its priority or
-/// above.
+/// The refusal that [`decide::acquire`](crate::decide::acquire) must return because other calls wait. A call
+/// that does not wait must not overtake calls of its own priority or a higher one.
 pub fn no_overtaking<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let priority = request.priority;
     let subject = Subject { place: None, priority, group: 0, rank: Rank::last_of(priority) };
@@ -214,7 +219,7 @@ pub fn no_overtaking<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Opt
     if checked.is_now() { None } else { Some(checked.refusal(v, request, now)) }
 }
 
-/// Keeps account of what the background is owed, after a call was granted while others wait.
+/// Updates the share that background calls are owed, after a call was granted while others wait.
 pub(crate) fn settle_share<M: Memory>(m: &mut M, request: &AcquireRequest) {
     let share = m.queueing().background_share;
     if share == 0 {
@@ -229,26 +234,30 @@ pub(crate) fn settle_share<M: Memory>(m: &mut M, request: &AcquireRequest) {
     } else if first_of_background(m, m.core().latest).is_some() {
         progress.owed.saturating_add(weight.saturating_mul(u64::from(share)))
     } else {
-        // What could have gone and did not come is not made up for: it would keep all others waiting.
+        // A call that could have gone and did not come gets no credit. Otherwise that credit would keep all
+        // other calls waiting.
         progress.owed
     };
     m.set_progress(progress);
 }
 
-/// So many calls at the head of the queue look for the dead each time: if all did, a crowd would do little else.
+/// Number of calls at the head of the queue that look for exited processes at each check. If all calls did so,
+/// a long queue would do little else.
 const RECLAIMING_WAITERS: u32 = 8;
 
-/// Who came later than this the last time is not waited for any longer than others: it would cost them too much.
+/// A call that was later than this the last time gets no extra waiting time, because that would cost the others
+/// too much.
 const MAX_EXPECTED_LATENESS: Nanos = Nanos::from_millis(25);
 
-/// How many groups there may be for each that waits. The others make their calls just now and come again; a clock
-/// that counts only those who wait runs away from them, and takes their next turn.
+/// The assumed number of groups for each group that waits. The other groups are making calls at the moment and
+/// come again. A clock that counted only the waiting groups would run ahead of them and take their next turn.
 const ABSENT_GROUPS: u64 = 4;
 
-/// Moves the clock of a priority on, after one of its calls was granted while others wait.
+/// Advances the clock of a priority after one of its calls was granted while others wait.
 ///
-/// A newcomer's turn is not before the turns of those who wait. And newcomers who come on and on do not put those off
-/// for ever: each grant moves the clock on by its share, or rather less ([`ABSENT_GROUPS`]).
+/// A new call's turn is not before the turns of the calls that wait. On the other hand, a steady stream of new
+/// calls must not postpone waiting calls forever. Therefore each grant advances the clock by its share, or
+/// somewhat less ([`ABSENT_GROUPS`]).
 fn move_on<M: Memory>(m: &mut M, request: &AcquireRequest, found: &Survey, tag: u64, weight: u64) {
     let mut progress = m.progress();
     let clock = &mut progress.clocks[request.priority as usize];
@@ -258,7 +267,8 @@ fn move_on<M: Memory>(m: &mut M, request: &AcquireRequest, found: &Survey, tag: 
     settle_share(m, request);
 }
 
-/// How long a call counts on the clock of its priority: the time that it takes of the slowest rule's budget.
+/// The length of a call on the clock of its priority: the time that its cost takes from the budget of the
+/// slowest rule.
 fn weight<V: View>(v: &V, request: &AcquireRequest) -> u64 {
     let time = |rule| {
         let terms = v.terms(rule);
@@ -268,21 +278,22 @@ fn weight<V: View>(v: &V, request: &AcquireRequest) -> u64 {
     longest.clamp(*WEIGHTS.start(), *WEIGHTS.end())
 }
 
-/// Where a group's turns are remembered, and where the last one ended; 0 if that is forgotten.
+/// The index at which a group's turns are remembered, and the end of its last turn. The end is 0 if it is
+/// forgotten.
 fn turn_of<V: View>(v: &V, group: u64, priority: Priority) -> (usize, u64) {
     let (key, places) = Turn::places(group, priority);
     let turns = places.map(|index| (index, v.turn(index)));
     if let Some((index, turn)) = turns.clone().find(|(_, turn)| turn.key == key) {
         return (index, turn.end);
     }
-    // The one that ended first is the least loss.
+    // The entry whose turn ended first is the least loss.
     turns.min_by_key(|(_, turn)| turn.end).map_or((0, 0), |(index, _)| (index, 0))
 }
 
-/// What moving up leaves of a transaction to the rest of it.
+/// The part of a transaction's room that moving up leaves to the rest of the transaction.
 const JOURNAL_RESERVE: usize = 64;
 
-/// A call that left costs its group no turn: those that came after it move up.
+/// Gives back the turn of a call that left: later calls of its group move up.
 fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     if m.queueing().fairness == Fairness::Fifo {
         return;
@@ -292,8 +303,8 @@ fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     let is_later = |entry_head: &EntryHead| {
         entry_head.group == group && entry_head.priority() == priority && entry_head.number > number
     };
-    // All or none: else those that did not move would stand behind newcomers of their own group. A group so large pays
-    // for the turn.
+    // Either all calls move or none. Otherwise the calls that did not move would stand behind new calls of
+    // their own group. A group with too many calls loses the turn.
     let later = taken(m).filter(|place| is_later(&m.entry_head(*place))).count();
     if m.room() < later + JOURNAL_RESERVE {
         return;

@@ -1,57 +1,58 @@
-//! What every algorithm does: the trait that `rule` dispatches to, and the types of its questions and answers.
+//! The interface of every algorithm: the trait that `rule` dispatches to, and the types of its arguments and
+//! results.
 
 use crate::state::{Charge, Memory, RuleState, View};
 use crate::terms::Terms;
 use crate::time::Time;
 use bytemuck::Pod;
 
-/// When a rule will admit a cost if nothing else is charged meanwhile.
+/// The time at which a rule will admit a cost if nothing else is charged before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// At once.
     Now,
-    /// First then, rounded up to a nanosecond (R4).
+    /// At this time and not before, rounded up to a nanosecond (R4).
     At(Time),
-    /// The cost, or the cost and the reserve, is more than the rule ever has (R6).
+    /// Never: the cost, or the cost plus the reserve, is more than the rule can ever hold (R6).
     Never,
 }
 
 impl When {
-    /// Now if it is not later than that.
+    /// `Now` if `time` is not after `now`, otherwise `At(time)`.
     #[inline(always)]
     pub fn at(time: Time, now: Time) -> When {
         if time <= now { When::Now } else { When::At(time) }
     }
 }
 
-/// What a call needs of one rule.
+/// The request of a call to one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// How many units.
+    /// The cost in units.
     pub cost: u64,
-    /// Whether it must leave the reserve alone (R107).
+    /// Whether the reserve must be left alone (R107).
     pub leave_reserve: bool,
 }
 
-/// A state with a cost taken, and what to remember for taking that back.
+/// The state after a charge, and the value needed to refund that charge.
 pub type Charging = (RuleState, Charge);
 
 /// A charge as its ticket remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged {
-    /// When it was made.
+    /// The time of the charge.
     pub at: Time,
-    /// How much.
+    /// The charged cost.
     pub cost: u64,
-    /// What the rule said then.
+    /// The value that the rule returned with the charge.
     pub charge: Charge,
-    /// Nothing was charged after this.
+    /// No later charge was made after this time.
     pub last: Time,
 }
 
-/// The words of a state with the names that an algorithm gives them.
+/// Gives an algorithm's names to the words of its state.
 pub(super) trait StateWords: Pod {
-    /// From the stored words.
+    /// Reads the stored words.
     #[inline(always)]
     fn read(state: RuleState) -> Self {
         bytemuck::cast(state.0)
@@ -66,37 +67,37 @@ pub(super) trait StateWords: Pod {
 
 impl<S: Pod> StateWords for S {}
 
-/// Which rule, by which terms, and when.
+/// A rule, its terms, and the time of the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleContext {
-    /// Its place in the policy.
+    /// The index of the rule in the policy.
     pub rule: usize,
-    /// Its terms.
+    /// The terms of the rule.
     pub terms: Terms,
-    /// The time of the decision, never before the latest change.
+    /// The time of the decision. It is never before the latest change.
     pub now: Time,
 }
 
 impl RuleContext {
-    /// Rule `rule` of `v`, as it is effective.
+    /// Rule `rule` of `v` with its effective terms.
     #[inline(always)]
     pub fn of<V: View>(v: &V, rule: usize, now: Time) -> RuleContext {
         RuleContext { rule, terms: v.terms(rule), now }
     }
 }
 
-/// The calendar window a rule is in, for people (R29, R37).
+/// The present calendar window of a rule, for reports (R29, R37).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// What was used in it; of the older burst mode, the free passes.
+    /// The units used in the window. For GCRA in its older burst mode, the free passes used.
     pub used: u64,
-    /// Of a sliding counter: what was used in the window before.
+    /// The units used in the window before. Only for a sliding counter.
     pub before: u64,
-    /// When the next one begins.
+    /// The time at which the next window begins.
     pub resets_at: Time,
 }
 
-/// Where a rule's state keeps its calendar window: the time of its end, and in the next word what it counted.
+/// The position of the calendar window in a rule's state: the time of its end, and in the next word its count.
 #[derive(Clone, Copy, Debug)]
 pub struct CalendarWords {
     /// The index of the window's end.
@@ -105,21 +106,21 @@ pub struct CalendarWords {
     pub before: Option<usize>,
 }
 
-/// How one algorithm counts. Nothing here may panic, whatever the words are.
+/// A rate algorithm. Its functions must not panic, whatever the words are.
 ///
-/// The first half judges: it changes nothing, so that all rules can be asked before any is charged (R38). The second
-/// half changes the state.
+/// The first half only decides and changes nothing, so that all rules can be asked before any is charged (R38).
+/// The second half changes the state.
 pub trait RateAlgorithm {
-    /// Where the state keeps its calendar window, if the algorithm has one.
+    /// The position of the calendar window in the state, if the algorithm has one.
     const CALENDAR: Option<CalendarWords> = None;
 
-    /// When `need` is admitted.
+    /// The time at which `need` is admitted.
     fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When;
-    /// When `need` is admitted if `ahead` is taken before it, each part as soon as it is admitted. "Now" is exact; a
-    /// later time may be too early, never too late. A cost that is admitted at some time behind nothing is so behind
-    /// anything.
+    /// The time at which `need` is admitted if `ahead` is taken before it, each part as soon as it is admitted.
+    /// "Now" is exact. A later time may be too early, but never too late. A cost that is ever admitted with
+    /// nothing ahead is also ever admitted with anything ahead.
     fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When;
-    /// [`RateAlgorithm::charge`] if [`RateAlgorithm::earliest`] is now.
+    /// The same as [`RateAlgorithm::charge`] if [`RateAlgorithm::earliest`] is now. Otherwise `None`.
     #[inline]
     fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
         match Self::earliest(v, at, state, need) {
@@ -127,36 +128,37 @@ pub trait RateAlgorithm {
             When::At(_) | When::Never => None,
         }
     }
-    /// The state with `cost` taken, admitted or not; to be stored by [`RateAlgorithm::store`].
+    /// The state with `cost` taken, whether or not the cost is admitted. [`RateAlgorithm::store`] stores it.
     fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging;
-    /// Whole units still to be had.
+    /// The whole units that are still available.
     fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64;
-    /// Whether stored words can be a state of this rule; `at.now` is the last time anything was charged.
+    /// Whether the stored words can be a state of this rule. `at.now` is the time of the last charge.
     fn sane<V: View>(v: &V, at: &RuleContext, state: RuleState) -> bool;
 
-    /// The calendar window at this time, for people (R29, R37); nothing if the algorithm has none.
+    /// The calendar window at this time, for reports (R29, R37). `None` if the algorithm has none.
     fn window<V: View>(v: &V, at: &RuleContext, state: RuleState) -> Option<Window> {
         let _ = (v, at, state);
         None
     }
 
-    /// Stores what [`RateAlgorithm::charge`] gave for `cost` at this very time.
+    /// Stores the result of [`RateAlgorithm::charge`] for `cost` at the same time.
     #[inline(always)]
     fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: Charging) {
         let _ = cost;
         m.set_rule(at.rule, charged.0);
     }
-    /// Gives back what can still be given back of `cost`, part or all of what was charged (R129), not before
-    /// [`RuleState::since`].
+    /// Refunds as much of `cost` as can still be refunded. `cost` is part or all of the charged cost (R129).
+    /// Only for charges that are not older than [`RuleState::since`].
     fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged);
-    /// Leaves nothing to be had: where a rule starts that lost its past.
+    /// Sets the state in which nothing is available. A rule whose past was lost starts with it.
     fn empty<M: Memory>(m: &mut M, at: &RuleContext);
-    /// Carries `state`, from under the terms `old`, over to changed terms of the same kind (R110): what was to be had is
-    /// kept, clipped to the new capacity, and rounded down; a larger capacity is no gift. GCRA, a leaky bucket and windows
-    /// keep what was used instead. Unchanged terms give the unchanged state.
+    /// Carries `state` over from the terms `old` to changed terms of the same kind (R110). The available units
+    /// are kept, clipped to the new capacity and rounded down. A larger capacity adds no units. GCRA, a leaky
+    /// bucket and windows keep the used units instead. Unchanged terms give the unchanged state.
     ///
-    /// By default counts stay as they are: with another limit, what is to be had is that limit less what was used in this
-    /// window, which is what the window is there to bound. Of windows of another length nothing is known.
+    /// The default keeps the counts. With another limit, the available units are that limit less the units used
+    /// in this window, because the window must bound the units used. If the length of the window changes, the
+    /// counts say nothing about the new window, so the rule starts empty.
     fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
         if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
     }

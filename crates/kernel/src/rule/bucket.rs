@@ -1,45 +1,50 @@
-//! Token bucket, GCRA and leaky bucket (R12 to R18, R23 to R27): three readings of one number.
+//! Token bucket, GCRA and leaky bucket (R12 to R18, R23 to R27): three interpretations of one number.
 //!
-//! The state is a time `at`: GCRA's theoretical arrival time, or for a bucket the moment it is full again, or has leaked
-//! empty: a level L that leaks one unit each T is L·T of time ahead, and "L + c <= B" is the same test.
-//! A bucket of capacity B that fills one token each T has B - max(0, at - now)/T tokens, and taking c moves
-//! `at` to max(now, at) + c·T. "tokens >= c" is then "max(now, at) + c·T - now <= tau" with tau = B·T.
-//! Refill costs nothing, so polling loses no fraction (R14), and a refusal has nothing to write (R5).
+//! The state is a time `at`. For GCRA it is the theoretical arrival time. For a token bucket it is the time at
+//! which the bucket is full again. For a leaky bucket it is the time at which the bucket has leaked empty: a
+//! level L that leaks one unit per T is L·T of time ahead, and "L + c <= B" is the same test. A bucket of
+//! capacity B that fills one token per T has B - max(0, at - now)/T tokens, and taking c moves `at` to max(now,
+//! at) + c·T. "tokens >= c" is then "max(now, at) + c·T - now <= tau" with tau = B·T. Refill costs nothing, so
+//! polling loses no fraction (R14), and a refusal writes nothing (R5).
 //!
-//! # Giving back
+//! # Refunds
 //!
-//! A call that was never sent is taken back, but it must never leave more than if it had not been made:
-//! what it took may have been refilled meanwhile, and handing it out again would exceed the limit.
-//! Let the *position* of a live charge be p = `at` less all that live later charges took, or anything lower.
-//! Let `last` be no earlier than the last charge. Giving back r = clamp(p - last, 0, c·T), and no more than at - now, is
-//! safe. Without the call, `at` would be the largest of
-//! t_j + (costs of the live calls from j on, times T) over the live calls j made at t_j, or before now:
+//! A call that was never sent is refunded. The refund must never leave more than if the call had not been made:
+//! its units may have been refilled meanwhile, and granting them again would exceed the limit. Let the
+//! *position* of a live charge be p = `at` minus the costs of all live later charges, or anything lower. Let
+//! `last` be no earlier than the last charge. A refund of r = clamp(p - last, 0, c·T), and at most at - now, is
+//! safe. Without the call, `at` would be the largest of t_j + (costs of the live calls from j on, times T) over
+//! the live calls j made at t_j, or before now:
 //!  - for a call j before this one that sum shrinks by c·T, and `at` by no more than that;
-//!  - for a call j after this one the sum is at most last + (what later calls took), and r <= p - last leaves
-//!    `at` at no less than that.
+//!  - for a call j after this one the sum is at most last + (costs of later calls), and r <= p - last leaves `at` at
+//!    no less than that.
 //!
-//! How the position stays true: right after its charge it is `at` itself. A later charge raises `at` by its
-//! cost or more; a refund of a later charge takes no more off `at` than off that sum. Only a refund r of an
-//! *earlier* charge lowers `at` and not the sum, so positions must go down by r. The state therefore keeps
-//! `back`, the sum of refunds given to charges that were not the latest, and a charge is remembered as
-//! `at + back`: its position is that, less today's `back`. (Refunding the latest charge, p = `at`, concerns no
-//! later one.) Charges older than the refunded one are lowered too although they need not be: undoing calls
-//! first to last or last to first is exact, other orders may give back less, none gives back more.
+//! The position stays valid for these reasons. Right after its charge it is `at` itself. A later charge raises
+//! `at` by its cost or more. A refund of a later charge lowers `at` by no more than that sum. Only a refund r
+//! of an *earlier* charge lowers `at` and not the sum, so positions must be lowered by r. Therefore the state
+//! keeps `back`, the sum of refunds for charges that were not the latest, and a charge is remembered as `at +
+//! back`. Its position is that value minus the present `back`. (A refund of the latest charge, p = `at`,
+//! affects no later charge.) Charges older than the refunded one are lowered as well, although that is not
+//! necessary. Undoing calls first to last or last to first is exact. Other orders may refund less, but none
+//! refunds more.
 //!
-//! A ticket has one word for this. Positions are only ever compared with `at`, so they are kept as a count of
-//! `ticks` that may go round. A tick is 1/den ns, the finest a time of this rule can differ; only where eight
-//! times tau has more ticks than a word holds, a tick is 2^k of those, and a position is rounded down. A charge
-//! admitted at t ends at t + tau at the latest, so once that is past there is nothing to give back; before it,
-//! `at` less the position is at most how far `at` is ahead, plus tau (an eighth of a turn), plus what `back` has
-//! grown. Whenever `back` has grown by a quarter turn, all charges so far are forgotten; while settlements have
-//! driven `at` more than half a turn ahead, nothing is given back. So the difference is below a whole turn, and
-//! never mistaken.
+//! A ticket has one word for this. Positions are only ever compared with `at`, so they are stored as a count of
+//! `ticks` that may wrap around. A tick is 1/den ns, the finest difference between two times of this rule. If
+//! eight times tau has more ticks than a word can hold, a tick is 2^k of those, and a position is rounded down.
+//!
+//! The comparison is never ambiguous, because the difference stays below a whole turn of the counter:
+//!  - A charge admitted at t ends at t + tau at the latest. After that there is nothing to refund.
+//!  - Before that, `at` minus the position is at most the sum of three parts: how far `at` is ahead, tau (an eighth
+//!    of a turn), and the growth of `back`.
+//!  - Whenever `back` has grown by a quarter turn, all charges so far are forgotten.
+//!  - While settlements have moved `at` more than half a turn ahead, nothing is refunded.
 //!
 //! # Below zero
 //!
-//! A breaker may reduce the capacity (R54). A cost above what is left of it, but not above what was configured, is admitted
-//! when the bucket is full, and moves `at` further ahead than tau: up to [`Terms::overdraft`] times tau. That is then how
-//! long a charge may be given back, and what ticks are chosen for.
+//! A breaker may reduce the capacity (R54). A cost above the reduced capacity, but not above the configured
+//! one, is admitted when the bucket is full. It moves `at` further ahead than tau: up to [`Terms::overdraft`]
+//! times tau. That is then the time during which a charge may be refunded, and the size of a tick is chosen for
+//! it.
 
 use super::algorithm::{Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When};
 use crate::span::{MAX_SPAN, Span};
@@ -52,25 +57,25 @@ use bytemuck::{Pod, Zeroable};
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket;
 
-/// Binary logarithm of a quarter of all ticks a word can count.
+/// Binary logarithm of a quarter of all ticks that a word can count.
 const QUARTER_TURN: u32 = u64::BITS - 2;
 
-/// Half of all ticks a word can count.
+/// Half of all ticks that a word can count.
 const HALF_TURN: u128 = 1 << (u64::BITS - 1);
 
-/// The state's words.
+/// The words of the state.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct BucketState {
     at: Span,
-    /// In ticks; goes round.
+    /// The sum of refunds in ticks. Wraps around.
     back: u64,
-    /// Charges made before this are not refunded any more.
+    /// Charges made before this time cannot be refunded any more.
     since: Time,
 }
 
 impl BucketState {
-    /// How far `at` is ahead of now. A bucket that is full again counts as just full.
+    /// How far `at` is ahead of now. If `at` has passed, the bucket is full and the debt is zero.
     #[inline]
     const fn debt(self, now: Time) -> Span {
         match self.at.whole.checked_sub(now.0) {
@@ -87,14 +92,14 @@ impl BucketState {
         BucketState { at: from.plus(terms.step().times(cost, den), den), ..self }
     }
 
-    /// What a charge that moved `at` to here is remembered as.
+    /// The value that a ticket remembers for a charge that moved `at` here.
     #[inline(always)]
     fn mark(self, terms: &Terms) -> Charge {
         Charge(ticks(self.at, terms).wrapping_add(self.back))
     }
 }
 
-/// A time in ticks, as many of them as a word holds.
+/// A time in ticks, modulo the size of a word.
 #[inline(always)]
 fn ticks(time: Span, terms: &Terms) -> u64 {
     match terms.tick() {
@@ -117,23 +122,24 @@ impl RateAlgorithm for Bucket {
         let (at, room) = (BucketState::read(state).at, terms.room(leave_reserve));
         let needed = terms.step().times(cost, den);
         if room < needed {
-            // A reduced capacity has room for one at least.
+            // A reduced capacity has room for at least one unit.
             let full = if cost > 1 && terms.overdraft() > 0 { full(v, at, need) } else { None };
             return full.map_or(When::Never, |full| When::at(full, *now));
         }
-        // Rounded up once, at the end: the fractions together are more than -1 ns and less than 2 ns.
+        // Rounded up once, at the end: the sum of the fractions is more than -1 ns and less than 2 ns.
         let frac = at.frac.wrapping_add(needed.frac).wrapping_sub(room.frac) as i64;
         let up = u64::from(frac > 0) + u64::from(frac > den as i64);
         let ready = at.whole.saturating_add(up).saturating_sub(room.whole.wrapping_sub(needed.whole));
         When::at(Time(ready), *now)
     }
 
-    // Taken one after the other, the sum may be more than fits at once: max(now, at) + (ahead + c)·T - room.
+    // The calls are taken one after another, so their sum may exceed the room: max(now, at) + (ahead + c)·T -
+    // room.
     fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
         let (RuleContext { terms, now, .. }, Need { cost, leave_reserve }) = (at, need);
         let (den, room) = (terms.den(), terms.room(leave_reserve));
         if terms.step().times(cost, den) > room {
-            // It waits until the bucket is full again after what is ahead.
+            // The call waits until the bucket is full again after the calls ahead.
             let at = BucketState::read(state).after(terms, *now, ahead).at;
             let full = if terms.overdraft() > 0 { full(v, at, need) } else { None };
             return full.map_or(When::Never, |full| When::at(full, *now));
@@ -142,7 +148,7 @@ impl RateAlgorithm for Bucket {
         When::at(Time(words.at.minus(room, den).ceil()), *now)
     }
 
-    // The same with the sum that is stored anyway: max(now, at) + c·T <= now + room.
+    // The same test with the sum that is stored anyway: max(now, at) + c·T <= now + room.
     #[inline(always)]
     fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
         let (RuleContext { terms, now, rule }, cost) = (at, need.cost);
@@ -158,7 +164,7 @@ impl RateAlgorithm for Bucket {
     fn charge<V: View>(_: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let RuleContext { terms, now, .. } = at;
         let mut words = BucketState::read(state).after(terms, *now, cost);
-        // Only a settlement can come to this; admitted costs stay within tau, or what overdraws it.
+        // Only a settlement can exceed this. Admitted costs stay within tau, or within the overdraft.
         words.at = words.at.min(Span::whole(furthest(terms, *now)));
         (words.write(), words.mark(terms))
     }
@@ -187,13 +193,13 @@ impl RateAlgorithm for Bucket {
         if over || unclear {
             return;
         }
-        // What was charged after it.
+        // The units charged after this charge, in ticks.
         let later = ticks(words.at, terms).wrapping_sub(charged.charge.0.wrapping_sub(words.back));
         let latest = later == 0;
-        // A rounded position may be a tick too high.
+        // A rounded position may be one tick too high.
         let later = if terms.tick() == 0 { later } else { later.saturating_add(1) };
         let later = Span::from_parts(u128::from(later) << terms.tick(), 1, den);
-        // From here on the later charges would have found less than this.
+        // A refund beyond this point would leave more than the later charges found.
         let since_last = words.debt(charged.last.min(*now));
         let refund = since_last.minus(later, den).min(debt).min(terms.step().times(cost, den));
         let at = words.at.minus(refund, den);
@@ -218,7 +224,7 @@ impl RateAlgorithm for Bucket {
 }
 
 impl Bucket {
-    /// `state`, from under the terms `old`, under the terms of `at`.
+    /// Converts `state` from the terms `old` to the terms of `at`.
     pub(super) fn rescaled(at: &RuleContext, old: &Terms, state: RuleState) -> RuleState {
         let RuleContext { terms: new, now, .. } = at;
         if (old.step(), old.den(), old.tau()) == (new.step(), new.den(), new.tau()) {
@@ -230,7 +236,7 @@ impl Bucket {
         let debt = if new.keeps_what_was_used(old) {
             convert(debt, old, new, true)
         } else if debt <= old.tau() {
-            // What is to be had, rounded down in the new terms, and never more than fits.
+            // The available units are kept, rounded down in the new terms, and clipped to the new capacity.
             let kept = convert(old.tau().minus(debt, old.den()), old, new, false);
             new.tau().minus(kept, den)
         } else {
@@ -241,15 +247,16 @@ impl Bucket {
         BucketState { at, ..words }.write()
     }
 
-    /// How long it takes to leak empty, rounded up (R25).
+    /// The time until the bucket has leaked empty, rounded up (R25).
     #[inline]
     pub(super) fn level(at: &RuleContext, state: RuleState) -> Nanos {
         Nanos(BucketState::read(state).debt(at.now).ceil())
     }
 }
 
-/// Of a reduced bucket that is full at `at`: when it admits a cost that is above its room; nothing if the cost is above
-/// what is configured, too (R6). The reserve makes no difference: while the bucket is full nobody wants it.
+/// For a reduced bucket that is full at `at`: the time at which it admits a cost above its room. `None` if the
+/// cost is above the configured capacity, too (R6). The reserve does not matter, because no other call wants it
+/// while the bucket is full.
 #[cold]
 #[inline(never)]
 fn full<V: View>(v: &V, at: Span, need: Need) -> Option<Time> {
@@ -259,8 +266,8 @@ fn full<V: View>(v: &V, at: Span, need: Need) -> Option<Time> {
     fits.then_some(Time(at.ceil()))
 }
 
-/// [`RateAlgorithm::admit`] for a cost that is above the room of a reduced bucket. Told which rule rather than its terms, so that
-/// these need not be in memory for it.
+/// [`RateAlgorithm::admit`] for a cost above the room of a reduced bucket. It takes the index of the rule
+/// instead of its terms, so that the caller can keep the terms in registers.
 #[cold]
 #[inline(never)]
 fn overdraw<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> Option<Charging> {
@@ -271,11 +278,12 @@ fn overdraw<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need
     }
 }
 
-/// How far ahead a settlement may drive `at`. Far beyond any real one, but near enough that a damaged word does not
-/// refuse everybody for years.
+/// The furthest time to which a settlement may move `at`. It is far beyond any real settlement, but near enough
+/// that a damaged word does not refuse all calls for years.
 fn furthest(terms: &Terms, now: Time) -> u64 {
     const AN_HOUR: u64 = 3_600_000_000_000;
-    // What overdrew a reduced bucket is below the configured capacity, and so is what a state before it left to be paid.
+    // The overdraft of a reduced bucket is below the configured capacity. So is a debt from before the
+    // reduction.
     let often = terms.overdraft().saturating_mul(2).max(64);
     let ahead = terms.tau().whole.saturating_mul(often).saturating_add(AN_HOUR).min(MAX_SPAN);
     now.0.saturating_add(ahead)
@@ -288,8 +296,8 @@ fn ticks_up(span: Span, terms: &Terms) -> u64 {
 
 /// The same number of units as time under new terms: `span / T_old * T_new`.
 ///
-/// Whole units are exact; the rest is rounded to 1/den ns. Divided in two so that nothing exceeds 128 bits:
-/// the rest is below the old step's parts, and both steps have less than 2^62 of them.
+/// Whole units are exact, and the rest is rounded to 1/den ns. The computation has two parts so that nothing
+/// exceeds 128 bits: the rest is less than one old step, and both steps have less than 2^62 parts.
 fn convert(span: Span, old: &Terms, new: &Terms, up: bool) -> Span {
     let step_old = old.step().parts(old.den()).max(1);
     let parts = span.parts(old.den());

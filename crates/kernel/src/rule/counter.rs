@@ -1,8 +1,9 @@
-//! Sliding counters (R34 to R37): two windows of the calendar, the older one weighted by how much of it a window that
-//! ends now still covers.
+//! Sliding counters (R34 to R37): two calendar windows. The older one is weighted by the part of it that a
+//! sliding window ending now still covers.
 //!
-//! Admitted is what keeps floor(prev * (period - elapsed) / period) + curr + cost within the limit, exactly (R35). While
-//! nothing is charged that sum never grows, not at a boundary either: so there is a first moment at which a cost fits.
+//! A cost is admitted if floor(prev * (period - elapsed) / period) + curr + cost stays within the limit,
+//! exactly (R35). While nothing is charged that sum never grows, not even at a boundary. So there is a first
+//! moment at which a cost fits.
 
 use super::algorithm::{
     CalendarWords, Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When, Window,
@@ -12,24 +13,24 @@ use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::time::Time;
 use bytemuck::{Pod, Zeroable};
 
-/// A count for this calendar window, and one for the window before.
+/// A count for the present calendar window, and one for the window before.
 #[derive(Clone, Copy, Debug)]
 pub struct SlidingCounter;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SlidingCounterState {
-    /// When this window ends.
+    /// The end of the present window.
     until: Time,
-    /// Above the limit only by settlement.
+    /// Above the limit only after a settlement.
     curr: u64,
     prev: u64,
-    /// Charges made before this are not refunded any more.
+    /// Charges made before this time cannot be refunded any more.
     since: Time,
 }
 
 impl SlidingCounterState {
-    /// As they are in the window of `at.now`; a window that was not the one just before counts nothing.
+    /// The state in the window of `at.now`. A window that was not the one just before counts nothing.
     #[inline]
     fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (SlidingCounterState, Calendar) {
         let words = SlidingCounterState::read(state);
@@ -44,7 +45,7 @@ impl SlidingCounterState {
         (SlidingCounterState { until: calendar.until, curr, prev, ..words }, calendar)
     }
 
-    /// What counts now.
+    /// The weighted sum at this moment.
     #[inline]
     fn weighted(&self, period: u64, elapsed: u64) -> u64 {
         let left = period.saturating_sub(elapsed);
@@ -53,17 +54,17 @@ impl SlidingCounterState {
     }
 }
 
-/// How far into a window of `period` the weight of `prev` is first at most `most`, or nothing if it is not while that
-/// window lasts.
+/// The first time within a window of `period` at which the weight of `prev` is at most `most`. `None` if that
+/// does not happen within the window.
 ///
-/// floor(prev * left / period) <= most is prev * left < (most + 1) * period.
+/// floor(prev * left / period) <= most is the same as prev * left < (most + 1) * period.
 #[inline]
 fn first_within(prev: u64, most: u64, period: u64) -> Option<u64> {
     if prev <= most {
         return Some(0);
     }
     let parts = (u128::from(most) + 1) * u128::from(period) - 1;
-    // No more than the period, because `prev` is more than `most`.
+    // At most the period, because `prev` is more than `most`.
     match (parts / u128::from(prev)) as u64 {
         0 => None,
         left => Some(period.saturating_sub(left)),
@@ -94,9 +95,9 @@ impl RateAlgorithm for SlidingCounter {
         }
     }
 
-    // As if each window took all it holds, whatever the weight of the one before: what is ahead is then gone soonest.
-    // Taking less of it earlier never helps, because a unit weighs no more in the window after its own than if it is
-    // still to come.
+    // Assumes that each window takes as much as it can hold, regardless of the weight of the window before. The
+    // calls ahead are then served as soon as possible. Taking fewer of them earlier never helps: a unit weighs
+    // no more in the window after its own than if it is still to come.
     fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
         let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(need.leave_reserve));
         if need.cost > room {
@@ -114,7 +115,7 @@ impl RateAlgorithm for SlidingCounter {
         }
         let (mut windows, mut prev) = (1, words.curr.max(limit.min(all)));
         let mut rest = all - prev;
-        // Whole windows until what is left goes with the cost.
+        // Skips whole windows until the rest fits together with the cost.
         if rest > most {
             let more = (rest - most).div_ceil(limit);
             rest -= limit.saturating_mul(more - 1);
@@ -144,13 +145,13 @@ impl RateAlgorithm for SlidingCounter {
         is_near(at, SlidingCounterState::read(state).until)
     }
 
-    // From the window that was charged, as long as it counts at all.
+    // Refunds to the window that was charged, as long as that window still counts.
     fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
         let words = SlidingCounterState::read(m.rule(at.rule));
         let period = at.terms.period().0;
         let after = match words.until.0.checked_sub(charged.charge.0) {
             Some(0) => SlidingCounterState { curr: words.curr.saturating_sub(cost), ..words },
-            // The one before, if the wall clock was not set meanwhile.
+            // The window before, if the wall clock was not set meanwhile.
             Some(later) if later == period => {
                 SlidingCounterState { prev: words.prev.saturating_sub(cost), ..words }
             }
@@ -167,7 +168,7 @@ impl RateAlgorithm for SlidingCounter {
         );
     }
 
-    // What a report says of it (R37).
+    // The window for reports (R37).
     fn window<V: View>(v: &V, at: &RuleContext, state: RuleState) -> Option<Window> {
         let (words, calendar) = SlidingCounterState::at(v, at, state);
         Some(Window { used: words.curr, before: words.prev, resets_at: calendar.time(v, 1, 0) })

@@ -1,11 +1,12 @@
-//! GCRA in its older burst mode (R22): `burst` free passes in each calendar period, then one call each T.
+//! GCRA in its older burst mode (R22): `burst` free passes in each calendar period, then one call per T.
 //!
-//! A pass leaves the pacing alone. A cost is taken wholly from the passes if they suffice, else wholly by pacing: that
-//! admits when the time it has promised is over, and promises now + c·T then. The reserve is one of passes: background
-//! leaves so many of them, and goes by pacing like everybody.
+//! A pass does not affect the pacing. A cost is taken wholly from the passes if there are enough, otherwise
+//! wholly by pacing. Pacing admits a call when the time of the previous paced call is over, and reserves now +
+//! c·T. The reserve is a number of passes: background calls leave that many, and use pacing like all other
+//! calls.
 //!
-//! The promised time is kept in whole nanoseconds, rounded up. Pacing starts from a whole `now` each time, so no decision
-//! differs and nothing drifts; only settlements on top of each other are each rounded up.
+//! The reserved time is stored in whole nanoseconds, rounded up. Pacing starts from a whole `now` each time, so
+//! no decision differs and nothing drifts. Only with several settlements in a row is each of them rounded up.
 
 use super::algorithm::{
     CalendarWords, Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When, Window,
@@ -21,10 +22,10 @@ use bytemuck::{Pod, Zeroable};
 #[derive(Clone, Copy, Debug)]
 pub struct GcraWindow;
 
-/// Marks a charge taken by pacing; those taken from passes name their window.
+/// Marks a charge taken by pacing. The mark of a charge taken from passes is the end of its window.
 const PACED: Charge = Charge(u64::MAX);
 
-/// When to look again where that may be at once.
+/// The time until the next check, in nanoseconds, if the call might go at once.
 const RETRY_DELAY: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -32,16 +33,16 @@ const RETRY_DELAY: u64 = 1_000_000;
 struct GcraWindowState {
     /// The theoretical arrival time of the next paced call.
     tat: Time,
-    /// When the window ends.
+    /// The end of the window.
     until: Time,
     /// Passes used in that window.
     used: u64,
-    /// Charges made before this are not refunded any more.
+    /// Charges made before this time cannot be refunded any more.
     since: Time,
 }
 
 impl GcraWindowState {
-    /// As they are in the window of `at.now`.
+    /// The state in the window of `at.now`.
     #[inline]
     fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (GcraWindowState, Calendar) {
         let words = GcraWindowState::read(state);
@@ -55,7 +56,8 @@ impl GcraWindowState {
         (GcraWindowState { until: calendar.until, used, ..words }, calendar)
     }
 
-    /// With `cost` taken from passes if they suffice for a caller who may use `passes` of them.
+    /// The state with `cost` taken from passes, if there are enough for a caller who may use `passes` of them.
+    /// Otherwise with `cost` taken by pacing.
     #[inline]
     fn after(self, at: &RuleContext, cost: u64, passes: u64) -> Charging {
         let used = self.used.saturating_add(cost);
@@ -73,7 +75,7 @@ fn length(terms: &Terms, cost: u64) -> Nanos {
     Nanos(terms.step().times(cost, terms.den()).ceil())
 }
 
-/// How far ahead settlements may drive the pacing: see the same in `bucket.rs`.
+/// The furthest time to which settlements may move the pacing. See the function of this name in `bucket.rs`.
 fn furthest(at: &RuleContext) -> Time {
     const AN_HOUR: u64 = 3_600_000_000_000;
     let burst = length(&at.terms, at.terms.limit(false)).0;
@@ -87,8 +89,9 @@ impl RateAlgorithm for GcraWindow {
         Self::earliest_behind(v, at, state, 0, need)
     }
 
-    // Now it goes if passes suffice for all, or for those ahead while it goes by pacing itself. Else one of those ahead
-    // goes by pacing, or waits; into which calls the sum ahead falls is not known, so more than that is not certain.
+    // The call goes now in two cases: if there are enough passes for all calls, or if there are enough for the
+    // calls ahead and this call goes by pacing. Otherwise a call ahead goes by pacing, or waits. It is not
+    // known how the sum ahead divides into calls, so nothing more is certain.
     fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
         let passes = at.terms.limit(need.leave_reserve);
         if need.cost > passes {
@@ -100,8 +103,8 @@ impl RateAlgorithm for GcraWindow {
         if before <= passes - need.cost || paced {
             return When::Now;
         }
-        // If one ahead goes by pacing now, the next does so T later. Passes that are too few for those ahead may still do
-        // for this one: so look soon, but not at once.
+        // If a call ahead goes by pacing now, the next paced call goes T later. Passes that are too few for the
+        // calls ahead may still be enough for this call, so it checks again soon, but not at once.
         let step = length(&at.terms, 1).0.max(1);
         let retry_delay = if words.used <= passes - need.cost { step.min(RETRY_DELAY) } else { step };
         let paced = if words.tat <= at.now { at.now.plus(Nanos(retry_delay)) } else { words.tat };
@@ -121,7 +124,7 @@ impl RateAlgorithm for GcraWindow {
 
     fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64 {
         let (words, passes) = (GcraWindowState::at(v, at, state).0, at.terms.limit(leave_reserve));
-        // Who may use no pass at all is refused, pacing or not.
+        // A caller that may use no passes at all is refused, even by pacing.
         let paced = words.tat <= at.now && passes > 0;
         passes.saturating_sub(words.used).saturating_add(u64::from(paced))
     }
@@ -131,8 +134,8 @@ impl RateAlgorithm for GcraWindow {
         words.tat <= furthest(at) && is_near(at, words.until)
     }
 
-    // A pass goes back to its window. Pacing is given back while nothing was paced since: what came later started when
-    // this one's time was over, and owes it nothing.
+    // A pass is refunded to its window. Pacing is refunded only if nothing was paced since. A later paced call
+    // started when this call's time was over, so it is not affected.
     fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
         let words = GcraWindowState::read(m.rule(at.rule));
         let promised = |cost| charged.at.plus(length(&at.terms, cost));
@@ -155,8 +158,8 @@ impl RateAlgorithm for GcraWindow {
         );
     }
 
-    // Used passes stay used, as the counts of windows do. What pacing still owes is the same number of units, but at
-    // the new T, and at least one unit: rounded up.
+    // Used passes stay used, like the counts of windows. The debt of the pacing keeps its number of units, but
+    // at the new T. It is rounded up to at least one unit.
     fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
         let new = &at.terms;
         if old.period() != new.period() {
@@ -175,7 +178,7 @@ impl RateAlgorithm for GcraWindow {
         m.set_rule(at.rule, GcraWindowState { tat, ..words }.write());
     }
 
-    // What a report says of it.
+    // The window for reports.
     fn window<V: View>(v: &V, at: &RuleContext, state: RuleState) -> Option<Window> {
         let (words, calendar) = GcraWindowState::at(v, at, state);
         Some(Window { used: words.used, before: 0, resets_at: calendar.time(v, 1, 0) })

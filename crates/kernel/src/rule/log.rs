@@ -1,12 +1,13 @@
-//! The sliding log (R31 to R33): every unit is remembered for a period, so that no interval of that length, wherever it
-//! begins, has more than the limit.
+//! The sliding log (R31 to R33): remembers every unit for a period, so that no interval of that length contains
+//! more units than the limit.
 //!
-//! A unit that is exactly a period old is out. What was charged at one instant is one run of the [`Ring`]; the state says
-//! which runs are in use and what they come to, so that most decisions read one word of the ring.
+//! A unit that is exactly a period old no longer counts. The units charged at one instant form one run of the
+//! [`Ring`]. The state holds the range of runs in use and their total, so that most decisions read one word of
+//! the ring.
 //!
-//! There is room for more runs than units. Only calls that were taken back, and settlements, can fill it with runs that
-//! are still young; then the newest run takes what comes, at the later time: units count for longer than they should,
-//! never for less.
+//! There is room for more runs than units. Only refunded calls and settlements can fill the ring with runs that
+//! are still young. In that case new units are added to the newest run, at the later time: units then count for
+//! longer than they should, never for less.
 
 use super::algorithm::{Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When};
 use super::ring::{Ring, Stretch};
@@ -15,31 +16,31 @@ use crate::terms::Terms;
 use crate::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
-/// Every unit with its time.
+/// A log of every unit with its time.
 #[derive(Clone, Copy, Debug)]
 pub struct SlidingLog;
 
-/// More than any limit, and few enough to be added up.
+/// More than any limit, and small enough that sums do not overflow.
 const MOST: u64 = 1 << 62;
-/// How many runs one refund looks at for being empty.
+/// Maximum number of empty runs that one refund removes.
 const POPS: usize = 64;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SlidingLogState {
     stretch: Stretch,
-    /// What the runs of the stretch come to.
+    /// The sum over the runs of the stretch.
     total: u64,
-    /// Charges made before this are not refunded any more.
+    /// Charges made before this time cannot be refunded any more.
     since: Time,
 }
 
 impl SlidingLogState {
-    /// Without the runs that are too old by now.
+    /// The state without the runs that are too old by now.
     #[inline]
     fn live<V: View>(v: &V, at: &RuleContext, ring: &Ring, state: RuleState) -> SlidingLogState {
         let words = SlidingLogState::read(state);
-        // Damage: which runs count is not known, and what is not known is used up.
+        // The words are damaged, so the runs in use are not known. The rule counts as used up.
         if words.stretch.first == UNKNOWN || words.stretch.len() > ring.runs() {
             return SlidingLogState { total: u64::MAX, ..words };
         }
@@ -54,7 +55,8 @@ impl SlidingLogState {
         SlidingLogState { stretch: Stretch { first: begin, next }, total, ..words }
     }
 
-    /// Whether what is charged at `now` goes to the newest run: it is of this very instant, or there is no room.
+    /// Whether a charge at `now` is added to the newest run: that run has the same time, or there is no more
+    /// room.
     fn grows<V: View>(&self, v: &V, ring: &Ring, now: Time) -> bool {
         let len = self.stretch.len();
         len > 0 && (len >= ring.runs() || ring.time(v, self.stretch.last()) == now)
@@ -68,7 +70,7 @@ impl SlidingLogState {
         (SlidingLogState { stretch: Stretch { first, next }, total, ..self }.write(), Charge(added))
     }
 
-    /// When the `k`th oldest unit is too old; there are so many.
+    /// The time at which the `k`th oldest unit is too old. There are at least `k` units.
     fn time_without<V: View>(&self, v: &V, at: &RuleContext, ring: &Ring, k: u64) -> Time {
         ring.time_of_unit(v, self.stretch, k).plus(at.terms.period())
     }
@@ -88,8 +90,8 @@ impl RateAlgorithm for SlidingLog {
         }
     }
 
-    // A unit is admitted when the one `limit` before it is too old: those ahead come in rounds of `limit`, one period
-    // after the other, each at the times of the round before.
+    // A unit is admitted when the unit `limit` before it is too old. The calls ahead come in rounds of `limit`,
+    // one period apart, each unit at the time of the same unit in the round before.
     fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
         let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(need.leave_reserve));
         if need.cost > room {
@@ -101,7 +103,8 @@ impl RateAlgorithm for SlidingLog {
         if k == 0 {
             return When::Now;
         }
-        // Unit k is one of those ahead, `rounds` after one that is there already or can be taken now.
+        // Unit k is one of the units ahead. It comes `rounds` rounds after a unit that is already present or
+        // can be taken now.
         let rounds = k.saturating_sub(words.total).div_ceil(limit);
         let later = Nanos(at.terms.period().0.saturating_mul(rounds));
         match k.checked_sub(limit.saturating_mul(rounds)) {
@@ -152,7 +155,8 @@ impl RateAlgorithm for SlidingLog {
         m.set_rule(at.rule, state);
     }
 
-    // Exactly what was charged, and to the run it was charged to, which its time tells: whatever came later stays.
+    // Refunds exactly the charged units, to the run that was charged, which is found by its time. Later runs do
+    // not change.
     fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
         let ring = Ring::of(&at.terms);
         let words = SlidingLogState::read(m.rule(at.rule));
@@ -164,7 +168,7 @@ impl RateAlgorithm for SlidingLog {
         }
         let back = cost.min(ring.count(m, run)).min(words.total);
         ring.shrink(m, words.stretch, run, back);
-        // Runs at either end that count nothing any more make room.
+        // Empty runs at either end are removed to make room.
         let mut stretch = words.stretch;
         for _ in 0..POPS {
             if stretch.len() == 0 {
@@ -187,8 +191,8 @@ impl RateAlgorithm for SlidingLog {
         m.set_rule(at.rule, SlidingLogState { stretch, total, since: Time(0) }.write());
     }
 
-    // Its runs lie where the terms say, for as long as the terms say: what was not kept cannot be carried over. A shorter
-    // period needs less than was kept.
+    // The terms determine the place of the runs and how long they are kept. Units that were not kept cannot be
+    // carried over. A shorter period needs fewer units than were kept.
     fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
         let place = |terms: &Terms| (terms.log_at(), terms.log_capacity());
         let kept = place(old) == place(&at.terms) && at.terms.period() <= old.period();

@@ -1,7 +1,7 @@
-//! The algorithms, behind one trait, and the one place that chooses between them.
+//! The algorithms behind one trait, and the one place that chooses between them.
 //!
 //! A new algorithm touches three files: a variant of [`Algorithm`](crate::policy::Algorithm) and its kind in
-//! `policy/rule.rs`, an `impl` of [`RateAlgorithm`] in a file of its own, and an arm in `with_algorithm!` here.
+//! `policy/rule.rs`, an `impl` of [`RateAlgorithm`] in a new file, and an arm in `with_algorithm!` here.
 
 mod algorithm;
 mod bucket;
@@ -26,7 +26,7 @@ use super::state::{Memory, RuleState, UNKNOWN, View};
 use super::terms::Terms;
 use super::time::{Nanos, Time};
 
-/// Runs `$call` with `$count` naming the algorithm of `$at`, or `$other` if its words are damaged.
+/// Evaluates `$call` with `$count` as the type of the algorithm of `$at`, or `$other` if the words are damaged.
 macro_rules! with_algorithm {
     ($at:expr, $count:ident => $call:expr, $other:expr) => {
         match $at.terms.kind() {
@@ -64,8 +64,8 @@ pub fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) 
     earliest_of_others(v, at.rule, at.now, state, need)
 }
 
-// Kept apart, as `admit_others`, and told which rule rather than its terms: else these would be kept in memory for it,
-// in every round of a loop that has no use for it.
+// This is a separate function, like `admit_others`, and takes the index of the rule instead of its terms.
+// Otherwise the terms would be kept in memory for it in every round of a loop that does not need them.
 #[inline(never)]
 fn earliest_of_others<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> When {
     let at = &RuleContext::of(v, rule, now);
@@ -98,7 +98,8 @@ pub fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: Chargin
     with_algorithm!(at, A => A::store(m, at, cost, charged), ());
 }
 
-/// Replaces an estimated cost by the actual one (R129): more is charged even below zero, less is refunded.
+/// Replaces an estimated cost by the actual one (R129). A higher cost is charged even below zero, and a lower
+/// one is refunded.
 pub fn settle<M: Memory>(m: &mut M, at: &RuleContext, actual: u64, charged: &Charged) {
     match actual.checked_sub(charged.cost) {
         Some(more) => with_algorithm!(at, A => {
@@ -117,8 +118,8 @@ pub fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reser
     with_algorithm!(at, A => A::available(v, at, state, leave_reserve), 0)
 }
 
-/// When a call that a leaky bucket admits should be let out, so that calls go out evenly (R25): how long from now.
-/// `state` is from before the charge.
+/// How long to hold back a call that a leaky bucket admits, so that calls go out evenly (R25). `state` is the
+/// state before the charge.
 #[inline]
 pub fn delay(at: &RuleContext, state: RuleState) -> Nanos {
     if at.terms.is_leaky() { Bucket::level(at, state) } else { Nanos::ZERO }
@@ -129,13 +130,13 @@ pub fn window<V: View>(v: &V, at: &RuleContext, state: RuleState) -> Option<Wind
     with_algorithm!(at, A => A::window(v, at, state), None)
 }
 
-/// What a rule has counted; nothing if it does not follow the calendar.
+/// The count of a rule in its calendar window. The default if the rule does not follow the calendar.
 pub fn counted<V: View>(v: &V, at: &RuleContext) -> Counted {
     let words = with_algorithm!(at, A => A::CALENDAR, None);
     words.map_or(Counted::default(), |words| calendar::counted(v.rule(at.rule), words))
 }
 
-/// A rule that follows the calendar learns that the machine was off; see `calendar::catch_up`.
+/// Corrects a rule that follows the calendar after the machine was off. See `calendar::catch_up`.
 pub fn catch_up<M: Memory>(m: &mut M, at: &RuleContext, absence: Absence, before: Counted) {
     if let Some(words) = with_algorithm!(at, A => A::CALENDAR, None) {
         calendar::catch_up(m, at, words, absence, before);
@@ -144,7 +145,8 @@ pub fn catch_up<M: Memory>(m: &mut M, at: &RuleContext, absence: Absence, before
 
 /// See [`RateAlgorithm::sane`].
 pub fn sane<V: View>(v: &V, at: &RuleContext, state: RuleState) -> bool {
-    // No operation makes such a word, whatever it counts (a bucket's refunds would have to come round exactly there).
+    // No operation writes this word in any algorithm. (The refunds of a bucket would have to wrap around to
+    // exactly this value.)
     !state.0.contains(&UNKNOWN) && with_algorithm!(at, A => A::sane(v, at, state), false)
 }
 
@@ -153,7 +155,8 @@ pub fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
     with_algorithm!(at, A => A::empty(m, at), ());
 }
 
-/// See [`RateAlgorithm::rescale`]; between algorithms of different kinds nothing can be kept but "empty".
+/// See [`RateAlgorithm::rescale`]. Between algorithms of different kinds nothing can be carried over, so the
+/// rule starts empty.
 pub fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
     if old.kind() == at.terms.kind() {
         with_algorithm!(at, A => A::rescale(m, at, old, state), ());
@@ -167,7 +170,8 @@ pub fn rescaled(at: &RuleContext, old: &Terms, state: RuleState) -> RuleState {
     Bucket::rescaled(at, old, state)
 }
 
-/// Makes sure that no charge made until now is refunded any more: their numbers mean something else by now.
+/// Makes sure that no earlier charge is refunded any more, because the meaning of the stored values has
+/// changed.
 pub fn forget<M: Memory>(m: &mut M, at: &RuleContext) {
     let state = m.rule(at.rule);
     m.set_rule(at.rule, state.forgetful(at.now));

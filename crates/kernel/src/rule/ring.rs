@@ -1,26 +1,27 @@
-//! The words of a log: a ring of runs, and sums over blocks of them.
+//! The words of a sliding log: a ring of runs, and sums over blocks of runs.
 //!
-//! A *run* is what was charged at one instant. Runs are numbered; run `s` has place `s % runs`, with its time and its
-//! count. Above the counts lie sums over aligned blocks of 16, 256 … places, so that adding up any stretch, or finding
-//! the unit where it passes a number, takes a few dozen reads, and a charge writes one word for each height.
+//! A *run* is the set of units charged at one instant. Runs are numbered. Run `s` has place `s % runs`, with
+//! its time and its count. Above the counts there are sums over aligned blocks of 16, 256 … places. So the sum
+//! over any stretch, or the unit at which a sum passes a number, takes a few dozen reads. A charge writes one
+//! word for each height.
 //!
-//! Nothing is ever cleared, for that would be too much for one transaction: a place is written when a run is put there,
-//! and a block's sum begins anew with the run at its first place. Only blocks that lie wholly in the stretch in use are
-//! read, and of those every place has been written since their sum began. Whatever lay in the words before (another
-//! log, damage) is never seen. Times are stored inverted, so that zeros, which only damage leaves in a stretch, are times
-//! that are never over: their runs go on counting.
+//! Nothing is ever cleared, because that would be too much for one transaction. A place is written when a run
+//! is put there, and a block's sum starts again with the run at its first place. Only blocks that lie wholly in
+//! the stretch in use are read, and every place of such a block has been written since its sum started. Earlier
+//! contents of the words (another log, damage) are never read. Times are stored inverted: a zero, which only
+//! damage leaves in a stretch, is then a time that is never over, and its run continues to count.
 
 use crate::state::{Memory, View};
 use crate::terms::Terms;
 use crate::time::Time;
 use bytemuck::{Pod, Zeroable};
 
-/// Binary logarithm of how many blocks make one of the next height.
+/// Binary logarithm of the number of blocks in one block of the next height.
 const FANOUT: u32 = 4;
-/// Heights of sums, the counts themselves included: enough for 16^5 runs.
+/// Number of heights, including the counts themselves. Enough for 16^5 runs.
 const HEIGHTS: usize = 5;
 
-/// Where the words of one log are.
+/// The positions of the words of one log.
 #[derive(Clone, Copy)]
 pub(super) struct Ring {
     times: usize,
@@ -52,7 +53,7 @@ impl Stretch {
 
 impl Ring {
     pub(super) fn of(terms: &Terms) -> Ring {
-        // Each run needs two words and 1/15 of sums, and each height may be rounded up.
+        // Each run needs two words and 1/15 word for sums, and each height may be rounded up.
         let words = terms.log_words().max(64);
         let runs = (words - 2 * HEIGHTS) * 15 / 31;
         let mut ring = Ring { times: terms.log_at(), sums: [0; HEIGHTS], heights: 0, runs: runs as u64 };
@@ -69,7 +70,7 @@ impl Ring {
         ring
     }
 
-    /// How many runs it has room for.
+    /// Maximum number of runs.
     #[inline]
     pub(super) const fn runs(&self) -> u64 {
         self.runs
@@ -90,13 +91,13 @@ impl Ring {
         Time(!v.log(self.times.saturating_add(self.place(run) as usize)))
     }
 
-    /// What run `run` counts.
+    /// The number of units of run `run`.
     pub(super) fn count<V: View>(&self, v: &V, run: u64) -> u64 {
         v.log(self.sum_at(0, self.place(run)))
     }
 
-    /// The first run of a stretch made after `time`; times never go down. It is looked for near the front first, where it
-    /// is as a rule.
+    /// The first run of a stretch that is later than `time`. Times never decrease. The search starts at the
+    /// front, because the run is usually near it.
     pub(super) fn first_after<V: View>(&self, v: &V, stretch: Stretch, time: Time) -> u64 {
         let after = |i: u64| self.time(v, stretch.first.wrapping_add(i)) > time;
         let len = stretch.len().min(self.runs);
@@ -118,13 +119,13 @@ impl Ring {
         self.walk(v, stretch, None).1
     }
 
-    /// The time of the `k`th oldest unit of a stretch that has so many.
+    /// The time of the `k`th oldest unit of a stretch with at least `k` units.
     pub(super) fn time_of_unit<V: View>(&self, v: &V, stretch: Stretch, k: u64) -> Time {
         self.time(v, self.walk(v, stretch, Some(k)).0)
     }
 
-    /// Goes through a stretch in the largest steps that fit until the sum is at least `enough`, if that is given. Returns
-    /// the run where that is so, or the end, and the sum before it.
+    /// Goes through a stretch in the largest possible steps, until the sum is at least `enough` if that is
+    /// given. Returns the run at which the sum reaches it, or the end, and the sum before that run.
     fn walk<V: View>(&self, v: &V, stretch: Stretch, enough: Option<u64>) -> (u64, u64) {
         let (mut run, mut sum) = (stretch.first, 0u64);
         let mut left = stretch.len().min(self.runs);
@@ -154,7 +155,7 @@ impl Ring {
         (run, sum)
     }
 
-    /// Puts a new run behind the newest.
+    /// Adds a new run after the newest one.
     pub(super) fn push<M: Memory>(&self, m: &mut M, run: u64, time: Time, count: u64) {
         let place = self.place(run);
         m.set_log(self.times.saturating_add(place as usize), !time.0);
@@ -166,7 +167,7 @@ impl Ring {
         }
     }
 
-    /// Adds to the newest run, and makes it one of `time`.
+    /// Adds to the newest run, and sets its time to `time`.
     pub(super) fn grow<M: Memory>(&self, m: &mut M, run: u64, time: Time, count: u64) {
         let place = self.place(run);
         m.set_log(self.times.saturating_add(place as usize), !time.0);
@@ -177,18 +178,19 @@ impl Ring {
         }
     }
 
-    /// Takes from a run of a stretch.
+    /// Removes units from a run of a stretch.
     pub(super) fn shrink<M: Memory>(&self, m: &mut M, stretch: Stretch, run: u64, count: u64) {
         let place = self.place(run);
         for height in 0..self.heights {
-            // Where the next round has begun a block already, its sum is about those runs.
+            // If the next round has already started a block, its sum is about the runs of that round.
             let begin = run.wrapping_sub(place % (1 << (FANOUT * height as u32)));
             if stretch.next.wrapping_sub(begin) > self.runs {
                 return;
             }
             let word = self.sum_at(height, place);
             let before = m.log(word);
-            // Less than was put there is damage; a sum that goes below zero would seem to be a large one.
+            // A sum that is smaller than `count` is damaged. If it went below zero, it would look like a large
+            // sum.
             m.set_log(word, before.saturating_sub(count));
         }
     }

@@ -1,6 +1,7 @@
-//! Fixed windows (R28 to R30): so many in each window of the calendar, and a new start at its boundary.
+//! Fixed windows (R28 to R30): a count for each calendar window, which starts again at the boundary.
 //!
-//! The known flaw is kept: around a boundary twice the limit may pass in less than a window.
+//! The known flaw of this algorithm is kept: around a boundary, twice the limit may be granted within less than
+//! a window.
 
 use super::algorithm::{
     CalendarWords, Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When, Window,
@@ -17,17 +18,17 @@ pub struct FixedWindow;
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct FixedWindowState {
-    /// When the window ends.
+    /// The end of the window.
     until: Time,
-    /// Above the limit only by settlement.
+    /// Above the limit only after a settlement.
     count: u64,
     unused: u64,
-    /// Charges made before this are not refunded any more.
+    /// Charges made before this time cannot be refunded any more.
     since: Time,
 }
 
 impl FixedWindowState {
-    /// As they are in the window of `at.now`.
+    /// The state in the window of `at.now`.
     #[inline]
     fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (FixedWindowState, Calendar) {
         let words = FixedWindowState::read(state);
@@ -55,7 +56,8 @@ impl RateAlgorithm for FixedWindow {
         if words.count <= limit - need.cost { When::Now } else { When::At(calendar.time(v, 1, 0)) }
     }
 
-    // What is ahead fills this window and then whole ones; those ahead may use the reserve, so that is never too late.
+    // The calls ahead fill this window and then whole windows. They may use the reserve, so the result is never
+    // too late.
     fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
         let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(need.leave_reserve));
         if need.cost > room {
@@ -85,7 +87,7 @@ impl RateAlgorithm for FixedWindow {
         is_near(at, FixedWindowState::read(state).until)
     }
 
-    // Only in the window that was charged: a later one knows nothing of it.
+    // Refunds only in the window that was charged. A later window does not contain the charge.
     fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
         let words = FixedWindowState::read(m.rule(at.rule));
         if charged.charge.0 == words.until.0 {
@@ -104,7 +106,7 @@ impl RateAlgorithm for FixedWindow {
         );
     }
 
-    // What a report says of it (R29).
+    // The window for reports (R29).
     fn window<V: View>(v: &V, at: &RuleContext, state: RuleState) -> Option<Window> {
         let (words, calendar) = FixedWindowState::at(v, at, state);
         Some(Window { used: words.count, before: 0, resets_at: calendar.time(v, 1, 0) })

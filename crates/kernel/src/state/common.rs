@@ -1,70 +1,73 @@
-//! The state that every operation reads: the latest time, permits, the state of each rule, and the general numbers.
+//! The state that every operation reads: the latest time, the permits, the state of each rule, and the general
+//! numbers.
 
 use crate::request::AcquireRequest;
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
 use bytemuck::{Pod, Zeroable};
 
-/// What every operation reads and every grant changes.
+/// The state that every operation reads and every grant changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Core {
-    /// The latest time a change was made at; time never goes back behind it (R3).
+    /// The time of the latest change. Time never goes back behind it (R3).
     pub latest: Time,
-    /// Permits that are out.
+    /// Permits that are in use.
     pub in_flight: u32,
-    /// Those of them that background calls hold.
+    /// Those of the permits that background calls hold.
     pub in_flight_background: u32,
 }
 
-/// How many words [`Core`] takes.
+/// Number of words of [`Core`].
 pub const CORE_WORDS: usize = 2;
 
-/// The state of one rule. What the words mean is the algorithm's business, but for the last; all zero
-/// is a fresh rule.
+/// The state of one rule. The algorithm defines the meaning of all words except the last. All zeros is a fresh
+/// rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct RuleState(pub [u64; RULE_WORDS]);
 
-/// How many words [`RuleState`] takes.
+/// Number of words of [`RuleState`].
 pub const RULE_WORDS: usize = 4;
 
-/// A word of a state that was lost. No operation makes it; every algorithm takes it for "all used up".
+/// A word of a state that was lost. No operation writes it, and every algorithm treats it as "all used up".
 pub const UNKNOWN: u64 = u64::MAX;
 
 impl RuleState {
-    /// Charges made before this are not refunded any more. The last word of every algorithm's state.
+    /// Charges made before this time cannot be refunded any more. It is the last word of every algorithm's
+    /// state.
     #[inline]
     pub const fn since(self) -> Time {
         Time(self.0[RULE_WORDS - 1])
     }
 
-    /// The same, with all charges made until now beyond refunding.
+    /// The same state, in which no earlier charge can be refunded any more.
     #[must_use]
     #[inline]
     pub const fn forgetful(mut self, now: Time) -> RuleState {
-        // A call granted later in this very nanosecond loses its refund too: less is safe.
+        // A call granted later in the same nanosecond cannot be refunded either. That is safe, because it only
+        // refunds less.
         self.0[RULE_WORDS - 1] = now.0.saturating_add(1);
         self
     }
 }
 
-/// What a rule wants to see again when a charge is taken back; what it means is the algorithm's business.
+/// The value that a rule needs to refund a charge. The algorithm defines its meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge(pub u64);
 
-/// The permits one participant holds, given back for it when it dies (R113).
+/// The permits that one participant holds. If it dies, they are returned for it (R113).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(8))]
 pub struct Held {
-    /// All of them.
+    /// All its permits.
     pub total: u32,
     /// Those that background calls hold.
     pub background: u32,
 }
 
 impl Core {
-    /// With these permits out, too.
+    /// The state with these permits also in use.
     #[inline(always)]
     pub(crate) fn taken(self, permits: Held) -> Core {
         Core {
@@ -74,7 +77,7 @@ impl Core {
         }
     }
 
-    /// With these permits back.
+    /// The state with these permits returned.
     #[inline(always)]
     pub(crate) fn given_back(self, permits: Held) -> Core {
         Core {
@@ -84,7 +87,7 @@ impl Core {
         }
     }
 
-    /// From stored words.
+    /// Decodes stored words.
     #[inline]
     pub fn from_words(words: [u64; CORE_WORDS]) -> Core {
         Core {
@@ -102,7 +105,7 @@ impl Core {
 }
 
 impl Held {
-    /// The sum; saturates.
+    /// The sum. Saturates.
     #[inline(always)]
     pub(crate) fn plus(self, other: Held) -> Held {
         Held {
@@ -111,7 +114,7 @@ impl Held {
         }
     }
 
-    /// The difference; saturates.
+    /// The difference. Saturates.
     #[inline(always)]
     pub(crate) fn minus(self, other: Held) -> Held {
         Held {
@@ -120,7 +123,7 @@ impl Held {
         }
     }
 
-    /// From a stored word.
+    /// Decodes a stored word.
     #[inline]
     pub fn from_word(word: u64) -> Held {
         Held { total: word as u32, background: (word >> 32) as u32 }
@@ -133,29 +136,30 @@ impl Held {
     }
 }
 
-/// What is not about one rule, as decisions need it: from the policy, and from the breaker's state.
+/// The general numbers of a limiter (all except its rules), in the form that decisions need. They come from the
+/// policy and from the breaker's state.
 #[derive(Clone, Copy, Debug)]
 pub struct General {
-    /// Rules in use; at most [`crate::MAX_RULES`].
+    /// Number of rules in use, at most [`crate::MAX_RULES`].
     pub rules: usize,
-    /// Units in use; at most [`crate::MAX_UNITS`].
+    /// Number of units in use, at most [`crate::MAX_UNITS`].
     pub units: usize,
-    /// Most permits out at a time; nothing = [`crate::MAX_PERMITS`].
+    /// Maximum number of permits in use at a time. `None` means [`crate::MAX_PERMITS`].
     pub concurrency: Option<u32>,
-    /// Most permits background may hold (R108); nothing = as many as any.
+    /// Maximum number of permits that background calls may hold (R108). `None` means the same as for all calls.
     pub concurrency_background: Option<u32>,
 }
 
-/// Stored is how many rules are *not* in use. Zero, which damage leaves, then stands for all of them, and of those that the
-/// policy does not have no terms are stored: they admit nothing.
+/// The stored number is that of the rules that are *not* in use. A zero from damage then stands for all rules.
+/// Rules that the policy does not have also have no stored terms, so they admit nothing.
 const ALL_RULES: u8 = crate::MAX_RULES as u8;
 
-/// Where there is no bound a number is stored that is never met. Not zero: words that were lost must not stand for "no
-/// bound", and as they are admit nobody.
+/// The stored number if there is no bound. It is never reached. It is not zero, because words that were lost
+/// must not mean "no bound". As zeros, they admit no call.
 const NO_BOUND: u32 = u32::MAX;
 
 impl PartialEq for General {
-    /// Equal if decisions cannot tell them apart.
+    /// Equal if decisions cannot distinguish them.
     fn eq(&self, other: &General) -> bool {
         self.to_words() == other.to_words()
     }
@@ -163,11 +167,11 @@ impl PartialEq for General {
 
 impl Eq for General {}
 
-/// How many words [`General`] takes.
+/// Number of words of [`General`].
 pub const GENERAL_WORDS: usize = 2;
 
 impl General {
-    /// From stored words; any words give values in range.
+    /// Decodes stored words. Any words give values in range.
     #[inline]
     pub fn from_words(words: [u64; GENERAL_WORDS]) -> General {
         General {
@@ -189,21 +193,23 @@ impl General {
     }
 }
 
-/// A grant, as much of it as is needed to take it back.
+/// A grant, with the values needed to undo it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// When it was granted, by the limiter's time.
+    /// The time of the grant on the limiter's clock.
     pub granted_at: Time,
-    /// What was charged.
+    /// The charged cost.
     pub cost: [u64; MAX_UNITS],
-    /// The permit it holds: one, or none for a peek. A whole word, because a ticket is copied on the fast path.
+    /// The permit that the grant holds: one, or none for a peek. It is a whole word, because a ticket is copied
+    /// on the fast path.
     pub permit: Held,
-    /// How long from `granted_at` a leaky bucket wants the call held back, so that calls go out evenly (R25).
+    /// How long after `granted_at` a leaky bucket holds the call back, so that calls go out evenly (R25).
     pub delay: Nanos,
     pub(crate) charges: [Charge; MAX_RULES],
 }
 
-/// A ticket of [`acquire_single_bucket`](crate::decide::acquire_single_bucket), as much of it as is not known from the ask: a whole one is made where it will stay.
+/// The part of a ticket of [`acquire_single_bucket`](crate::decide::acquire_single_bucket) that is not known
+/// from the request. The whole ticket is built directly in its final place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub(crate) granted_at: Time,
@@ -212,7 +218,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The ticket for what was asked.
+    /// The ticket for the given request.
     #[inline(always)]
     pub fn ticket(self, request: &AcquireRequest) -> Ticket {
         let mut charges = [Charge::default(); MAX_RULES];

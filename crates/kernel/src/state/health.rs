@@ -1,4 +1,4 @@
-//! How calls ended, the state of the breaker that follows from it, and what response headers said, as stored.
+//! The stored outcomes of calls, the state of the breaker, and the readings of response headers.
 
 use super::common::Held;
 use crate::policy::{BreakerKind, PerSecond};
@@ -11,32 +11,32 @@ crate::named_enum! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum BreakerState {
-        /// All is well; of a consecutive breaker: closed.
+        /// Normal operation. For a consecutive breaker: closed.
         #[default]
         Normal = 0 => "normal",
         /// Half the rate, half the permits.
         Throttle = 1 => "throttle",
-        /// No call until its timer is over.
+        /// No calls until its timer ends.
         Sleep = 2 => "sleep",
-        /// A few calls, to see whether the server is well.
+        /// A few calls, to test whether the server works again.
         HalfOpen = 3 => "half_open",
-        /// No call until an operator says so, or the limiter tries by itself.
+        /// No calls until an operator changes the state, or the limiter tries to recover by itself.
         CacheOnly = 4 => "cache_only",
-        /// No call until its timer is over, of a consecutive breaker.
+        /// No calls until its timer ends. Only for a consecutive breaker.
         Open = 5 => "open",
     }
-    /// All of them.
+    /// All states.
     pub const ALL;
-    /// The state stored as `code`; any number is one.
+    /// The state stored as `code`. Any number is a valid state.
     #[inline]
     pub const fn from_code(u32) or Normal;
-    /// The name, but for the Normal of a consecutive breaker.
+    /// The name, except that of Normal for a consecutive breaker.
     const fn name;
     impl FromStr;
 }
 
 impl BreakerState {
-    /// The name everywhere outside of Rust, with a breaker of that kind.
+    /// The name outside Rust, for a breaker of that kind.
     pub const fn as_str(self, kind: BreakerKind) -> &'static str {
         match (self, kind) {
             (BreakerState::Normal, BreakerKind::Consecutive) => "closed",
@@ -44,7 +44,7 @@ impl BreakerState {
         }
     }
 
-    /// Why a call is refused in it, if every call is.
+    /// The reason for refusals, if every call is refused in this state.
     #[inline]
     pub const fn blocks(self) -> Option<Reason> {
         match self {
@@ -57,43 +57,43 @@ impl BreakerState {
 }
 
 crate::named_enum! {
-    /// Why a state changed (R115). The numbers are stored and never change.
+    /// The cause of a state change (R115). The numbers are stored and never change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum TransitionCause {
-        /// An operator said so.
+        /// An operator's command.
         Forced = 0 => "forced",
-        /// Too many 429 in a row.
+        /// Too many 429 responses in a row.
         Consec429 = 1 => "consec_429",
-        /// Too high a ratio of errors.
+        /// An error ratio that is too high.
         ErrorRatio = 2 => "error_ratio",
-        /// A very high ratio for a long time.
+        /// A very high error ratio for a long time.
         SustainedErrors = 3 => "sustained_errors",
-        /// Successes enough.
+        /// Enough successes.
         SuccessWindowOk = 4 => "success_window_ok",
-        /// Slept long enough.
+        /// The end of a Sleep.
         SleepExpired = 5 => "sleep_expired",
-        /// Probes succeeded.
+        /// Successful probes.
         ProbeOk = 6 => "probe_ok",
-        /// A probe failed.
+        /// A failed probe.
         ProbeFailed = 7 => "probe_failed",
-        /// CacheOnly tries by itself.
+        /// CacheOnly tries to recover by itself.
         AutoRecover = 8 => "auto_recover",
         /// Too many failures in a row.
         ConsecutiveFailures = 9 => "consecutive_failures",
-        /// Was open long enough.
+        /// The end of the reset time of an open breaker.
         ResetTimeout = 10 => "reset_timeout",
     }
-    /// All of them.
+    /// All causes.
     pub const ALL;
-    /// The cause stored as `code`; any number is one.
+    /// The cause stored as `code`. Any number is a valid cause.
     pub const fn from_code(u8) or Forced;
-    /// The name everywhere outside of Rust.
+    /// The name outside Rust: in C, Python, JSON and logs.
     pub const fn as_str;
     impl FromStr;
 }
 
-/// The breaker's state, the gate, and what decides about them.
+/// The state of the breaker and the gate, with the counters that they depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Health {
@@ -101,56 +101,57 @@ pub struct Health {
     pub state: u32,
     /// [`OFFLINE`], [`ATTEMPT`], [`RAMPING`].
     pub flags: u32,
-    /// When the state began.
+    /// The time at which the state began.
     pub since: Time,
-    /// When its timer is due, if it has one.
+    /// The time at which its timer is due, if it has one.
     pub until: Time,
-    /// The effective rate where nothing is blocked; 0 = the full one.
+    /// The effective rate in states that do not block every call. 0 means the full rate.
     pub rate: PerSecond,
-    /// No call before this, whatever the state (R73).
+    /// No call before this time, in any state (R73).
     pub gate_until: Time,
-    /// One more than the time of the first of all evaluations in a row that found too many errors; 0 = the last did not.
+    /// One more than the time of the first evaluation in the present row of evaluations with too many errors. 0
+    /// means that the last evaluation did not find too many.
     pub sustained: u64,
-    /// While probing: when a probe that has not reported back is written off.
+    /// While probing: the time at which a probe that has not reported back is written off.
     pub probe_until: Time,
-    /// Successive 429.
+    /// Successive 429 responses.
     pub consec429: u32,
     /// Successes since the state began.
     pub successes: u32,
-    /// Evaluations in a row that agreed on a move.
+    /// Evaluations in a row that agreed on a change.
     pub agreed: u32,
     /// Sleeps since the last Normal.
     pub sleeps: u32,
-    /// Successive outcomes that call for backing off (R77).
+    /// Successive outcomes that require a backoff (R77).
     pub run: u32,
-    /// Successive failures, of a consecutive breaker.
+    /// Successive failures, for a consecutive breaker.
     pub failures: u32,
-    /// The outcome window: where its oldest entry is, and how many there are.
+    /// The index of the oldest entry in the outcome window.
     pub oldest: u32,
-    /// See `oldest`.
+    /// The number of entries in the outcome window.
     pub samples: u32,
-    /// Errors in the outcome window.
+    /// The number of errors in the outcome window.
     pub errors: u64,
-    /// Permits granted before this were written off.
+    /// Permits granted before this time were written off.
     pub written_at: Time,
-    /// Permits of probes that were written off, and are still out.
+    /// Permits of probes that were written off, and are still in use.
     pub written_off: Held,
-    /// Transitions so far.
+    /// The number of transitions so far.
     pub transitions: u64,
-    /// While probing: one more than the time of the first call granted since the last outcome that counts (or since the
-    /// probing began); 0 = every probe is answered (R146).
+    /// While probing: one more than the time of the first call granted since the last outcome that counts, or
+    /// since the probing began. 0 means that every probe is answered (R146).
     pub unanswered: u64,
 }
 
-/// An operator said so: the state has no timer (R63).
+/// Flag: an operator ordered the state, and it has no timer (R63).
 pub const OFFLINE: u32 = 1;
-/// On the way from CacheOnly by itself: a failed probe leads back there (R65).
+/// Flag: CacheOnly tries to recover by itself, and a failed probe leads back to it (R65).
 pub const ATTEMPT: u32 = 2;
-/// The rate rises step by step (R62).
+/// Flag: the rate rises step by step (R62).
 pub const RAMPING: u32 = 4;
 
 impl Health {
-    /// Its state.
+    /// The breaker's state.
     #[inline]
     pub fn state(&self) -> BreakerState {
         BreakerState::from_code(self.state)
@@ -169,33 +170,33 @@ impl Health {
     }
 }
 
-/// How calls ended (R46), and how long they took.
+/// Counts of how calls ended (R46), and of their durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tallies {
-    /// Calls that ended well.
+    /// Calls that succeeded.
     pub ok: u64,
     /// Calls answered with 429.
     pub throttled: u64,
     /// Calls answered with 5xx.
     pub server: u64,
-    /// Calls that got no answer.
+    /// Calls without an answer.
     pub net: u64,
     /// Calls answered with any other 4xx.
     pub other: u64,
-    /// Nanoseconds that all calls took whose time was reported.
+    /// The sum of all reported durations, in nanoseconds.
     pub latency_sum: u64,
-    /// How many of them took up to [`LATENCY_BOUNDS`], each; the last: longer.
+    /// The number of calls for each bound of [`LATENCY_BOUNDS`]. The last count is for longer calls.
     pub latency: [u64; 16],
     unused: [u64; 2],
 }
 
-/// Upper bounds of the latencies that are counted together, in milliseconds.
+/// Upper bounds of the latency buckets, in milliseconds.
 pub const LATENCY_BOUNDS: [u64; 15] =
     [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000];
 
 impl Tallies {
-    /// Counts how long a call took.
+    /// Counts the duration of a call.
     pub fn took(&mut self, latency: Nanos) {
         let place = bucket(latency);
         self.latency[place] = self.latency[place].wrapping_add(1);
@@ -203,18 +204,18 @@ impl Tallies {
     }
 }
 
-/// Which of sixteen counts a time belongs to: those of [`LATENCY_BOUNDS`], and a last one.
+/// The index of the latency bucket for a time: one per bound of [`LATENCY_BOUNDS`], and a last one.
 #[inline]
 pub(crate) fn bucket(time: Nanos) -> usize {
     let millis = time.0.div_ceil(1_000_000);
     LATENCY_BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS.len())
 }
 
-/// Who closed the gate last, for people (R142).
+/// The process that closed the gate last, for reports (R142).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct GateNote {
-    /// When.
+    /// The time at which it closed the gate.
     pub at: Time,
     /// Process id.
     pub pid: u64,
@@ -222,45 +223,47 @@ pub struct GateNote {
     pub program: [u8; 16],
 }
 
-/// The gap between calls that response headers taught.
+/// The pace: the gap between calls that follows from response headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Pace {
     /// The smallest gap between calls.
     pub interval: Nanos,
-    /// When it last became larger (R89).
+    /// The time at which the gap last became larger (R89).
     pub tightened_at: Time,
-    /// Admissions so far.
+    /// The number of admissions so far.
     pub admitted: u64,
-    /// One more than the window that the gap is for; 0 = none.
+    /// One more than the index of the window that the gap follows from. 0 means none.
     pub bottleneck: u64,
-    /// The same if that window's reset was not believed when the gap was set; 0 = it was.
+    /// The same number, if the reset of that window was not believed when the gap was set. 0 means that it was
+    /// believed.
     pub doubted: u64,
 }
 
-/// What headers last said about one window.
+/// The last readings of response headers about one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct ObservedWindow {
-    /// Its limit; the two highest bits say where that and the reset are from (kernel/pace.rs).
+    /// The limit of the window. The two highest bits say where the limit and the reset come from
+    /// (kernel/pace.rs).
     pub limit: u64,
-    /// What is left of it.
+    /// The number of calls left.
     pub remaining: u64,
-    /// When it starts anew.
+    /// The time at which the window resets.
     pub reset_at: Time,
-    /// One more than when that was said; 0 = never.
+    /// One more than the time of the readings. 0 means never.
     pub seen: u64,
 }
 
 /// A change of the breaker's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// When; of a timer, when it was due.
+    /// The time of the change. For a timer, the time at which it was due.
     pub at: Time,
-    /// From which state.
+    /// The state before.
     pub from: BreakerState,
-    /// To which.
+    /// The state after.
     pub to: BreakerState,
-    /// Why.
+    /// The cause.
     pub cause: TransitionCause,
 }

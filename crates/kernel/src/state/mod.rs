@@ -1,6 +1,6 @@
-//! The mutable state of a limiter as plain words, and the kernel's only window on it.
+//! The mutable state of a limiter as plain words, and the traits through which the kernel accesses it.
 //!
-//! These structs are what a segment stores. They know how their words are read and written, and decide nothing.
+//! A segment stores these structs. They can encode and decode their words, but they make no decisions.
 
 mod common;
 mod health;

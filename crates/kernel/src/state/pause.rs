@@ -1,12 +1,12 @@
-//! The pause of a limiter, as stored.
+//! The stored pause of a limiter.
 
 use crate::characters::is_unsafe;
 use crate::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
-/// How many words [`Pause`] takes.
+/// Number of words of [`Pause`].
 pub const PAUSE_WORDS: usize = 16;
-/// Most bytes of the text that says why.
+/// Maximum length of the reason, in bytes.
 pub const PAUSE_REASON_BYTES: usize = 64;
 /// The longest pause with a known end: 2^62 ns, 146 years.
 pub const LONGEST_PAUSE: Nanos = Nanos(1 << 62);
@@ -14,33 +14,35 @@ pub const LONGEST_PAUSE: Nanos = Nanos(1 << 62);
 /// The end of a pause that lasts until the limiter is resumed.
 pub(crate) const OPEN_ENDED: Time = Time(u64::MAX);
 
-/// The latest pause of a limiter. All zero means that there was none. Every combination of words is a valid pause.
+/// The latest pause of a limiter. All zeros means that there was none. Every combination of words is a valid
+/// pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Pause {
-    /// When it ends: zero = it is over, the largest time = when the limiter is resumed.
+    /// The end of the pause. Zero means that it is over, and the largest time that it lasts until the limiter
+    /// is resumed.
     pub until: Time,
-    /// When it began.
+    /// The time at which it began.
     pub since: Time,
-    /// Process id of the process that paused the limiter, for people.
+    /// Process id of the process that paused the limiter, for reports.
     pub pid: u64,
-    /// Its program name, zero-padded.
+    /// Program name of that process, zero-padded.
     pub program: [u8; 16],
-    /// Why, as the operator put it: UTF-8, zero-padded.
+    /// The reason that the operator gave: UTF-8, zero-padded.
     pub reason: [[u8; 8]; PAUSE_REASON_BYTES / 8],
     unused: [u64; 3],
 }
 
-/// An operator's request: how long to pause, which process asks, and why.
+/// An operator's request for a pause.
 #[derive(Clone, Copy, Debug)]
 pub struct Pausing<'t> {
-    /// How long; `None` = until the limiter is resumed.
+    /// The length of the pause. `None` means until the limiter is resumed.
     pub length: Option<Nanos>,
     /// Process id of the process that asks.
     pub pid: u64,
-    /// Its program name, zero-padded.
+    /// Program name of that process, zero-padded.
     pub program: [u8; 16],
-    /// Why; cut at [`PAUSE_REASON_BYTES`], at the end of a character.
+    /// The reason. It is cut to [`PAUSE_REASON_BYTES`] at the end of a character.
     pub reason: &'t str,
 }
 
@@ -71,19 +73,21 @@ impl Pause {
         self.until > now
     }
 
-    /// When it ends by itself; `None` if it does not.
+    /// The time at which it ends by itself. `None` if it does not.
     pub fn ends_at(&self) -> Option<Time> {
         (self.until < OPEN_ENDED).then_some(self.until)
     }
 
-    /// Why, as text: what is not UTF-8 or cannot be shown on a terminal is replaced.
+    /// The reason as text. Bytes that are not UTF-8 and characters that cannot be shown on a terminal are
+    /// replaced.
     pub fn reason_text(&self) -> String {
         let bytes = self.reason.as_flattened();
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).chars().map(shown).collect()
     }
 
-    /// Whether an operation can have written these words: the pause began before now, and its reason is valid text.
+    /// Whether an operation can have written these words: the pause began before now, and its reason is valid
+    /// text.
     pub fn is_sane(&self, now: Time) -> bool {
         let bytes = self.reason.as_flattened();
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -93,8 +97,8 @@ impl Pause {
     }
 }
 
-/// Whether a text can be shown on a terminal as it is: no control characters, no invisible ones that change the
-/// direction of what follows.
+/// Whether a text can be shown on a terminal unchanged: no control characters, and no invisible characters that
+/// change the direction of the text after them.
 pub fn is_showable(text: &str) -> bool {
     text.chars().all(|letter| shown(letter) == letter)
 }

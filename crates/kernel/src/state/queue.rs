@@ -1,35 +1,35 @@
-//! What the queue stores, as plain words.
+//! The stored words of the queue.
 
 use crate::MAX_UNITS;
 use crate::request::{AcquireRequest, Priority};
 use crate::time::Time;
 use bytemuck::{Pod, Zeroable};
 
-/// How many calls may wait at once (R137).
+/// Maximum number of waiting calls (R137).
 pub const WAITERS: usize = if cfg!(loom) { 64 } else { 1024 };
-/// How many groups' turns are remembered.
+/// Number of groups whose turns are remembered.
 pub const TURNS: usize = if cfg!(loom) { 1 } else { 4096 };
-/// How far from its own place a group's turn may be remembered.
+/// Number of places in which a group's turn may be remembered, from the group's own place on.
 pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// How many wait, by priority: three counts of 16 bits.
+/// The numbers of waiting calls by priority: three counts of 16 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaiterCounts(pub u64);
 
 impl WaiterCounts {
-    /// Whether nobody waits.
+    /// Whether no call waits.
     #[inline(always)]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many wait with this priority.
+    /// The number of waiting calls with this priority.
     #[inline]
     pub const fn of(self, priority: Priority) -> usize {
         (self.0 >> (16 * priority as u32)) as u16 as usize
     }
 
-    /// How many wait.
+    /// The number of waiting calls.
     #[inline]
     pub fn total(self) -> usize {
         Priority::ALL.into_iter().map(|priority| self.of(priority)).sum()
@@ -49,29 +49,30 @@ impl WaiterCounts {
     }
 }
 
-/// How far the queue has come.
+/// The progress of the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Progress {
-    /// Arrivals so far.
+    /// The number of arrivals so far.
     pub arrivals: u64,
-    /// What the background is owed of its share: nanoseconds of budget times [`WHOLE_SHARE`](crate::policy::WHOLE_SHARE).
+    /// The share that background calls are owed: nanoseconds of budget times
+    /// [`WHOLE_SHARE`](crate::policy::WHOLE_SHARE).
     pub owed: u64,
-    /// The clock of each priority: a newcomer's turn is not before it.
+    /// The clock of each priority. The turn of a new call is not before it.
     pub clocks: [u64; 3],
 }
 
-/// How many words [`Progress`] takes.
+/// Number of words of [`Progress`].
 pub const PROGRESS_WORDS: usize = 5;
 
-/// Which of 64 places are taken, a bit each.
+/// The occupied places among 64, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceSet(pub u64);
 
 impl Iterator for PlaceSet {
     type Item = usize;
 
-    /// The next place that is taken, from 0 on.
+    /// The next occupied place, from 0 on.
     #[inline]
     fn next(&mut self) -> Option<usize> {
         let place = self.0.trailing_zeros() as usize;
@@ -80,25 +81,26 @@ impl Iterator for PlaceSet {
     }
 }
 
-/// What the order rests on: the beginning of an [`Entry`].
+/// The part of an [`Entry`] that determines the order. It is the beginning of the entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct EntryHead {
     /// The attachment that waits: its slot + 2 in the low half, its generation in the high half.
     pub owner: u64,
-    /// Arrival in the upper bits, then whether it can be rung, then the priority in two bits.
+    /// The arrival number in the upper bits, then one bit that says whether the call can be woken, then the
+    /// priority in two bits.
     pub number: u64,
-    /// Start time on the clock of its priority.
+    /// The start time on the clock of its priority.
     pub tag: u64,
-    /// When it will look again by itself, or was rung.
+    /// The wake-up time: the call checks again at this time, or was woken at this time.
     pub wake_at: Time,
-    /// Gives up then; the end of time if never.
+    /// The time at which the call gives up. The largest time if it never does.
     pub deadline: Time,
-    /// With whom it shares its turns.
+    /// The group with which the call shares its turns.
     pub group: u64,
 }
 
-/// How many words [`EntryHead`] takes.
+/// Number of words of [`EntryHead`].
 pub const ENTRY_HEAD_WORDS: usize = 6;
 
 const PRIORITY_BITS: u64 = 0b011;
@@ -111,7 +113,7 @@ impl EntryHead {
         arrival << ARRIVAL_SHIFT | if can_be_woken { CAN_BE_WOKEN } else { 0 } | priority as u64
     }
 
-    /// Its priority; any word has one.
+    /// The priority. Any word gives one.
     #[inline]
     pub fn priority(&self) -> Priority {
         match self.number & PRIORITY_BITS {
@@ -121,19 +123,19 @@ impl EntryHead {
         }
     }
 
-    /// How many arrived before it.
+    /// The number of calls that arrived before it.
     #[inline]
     pub fn arrival(&self) -> u64 {
         self.number >> ARRIVAL_SHIFT
     }
 
-    /// Whether it sleeps where a ring wakes it.
+    /// Whether the call sleeps on a wake word, so that another process can wake it.
     #[inline]
     pub fn can_be_woken(&self) -> bool {
         self.number & CAN_BE_WOKEN != 0
     }
 
-    /// The slot of its owner; any word gives one, which may not exist.
+    /// The slot of its owner. Any word gives a slot number, which may not exist.
     #[inline]
     pub fn slot(&self) -> usize {
         slot_of(self.owner)
@@ -146,47 +148,47 @@ pub(crate) fn slot_of(owner: u64) -> usize {
     (owner as u32 as usize).wrapping_sub(2)
 }
 
-/// A call that waits.
+/// A waiting call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Entry {
-    /// What the order rests on.
+    /// The part that determines the order.
     pub entry_head: EntryHead,
-    /// How much of each unit it needs.
+    /// The cost in each unit.
     pub cost: [u64; MAX_UNITS],
-    /// How long it counts on the clock of its priority.
+    /// The length of the call on the clock of its priority.
     pub weight: u64,
-    /// When it came, for people.
+    /// The time of its arrival, for reports.
     pub since: Time,
 }
 
-/// How many words [`Entry`] takes.
+/// Number of words of [`Entry`].
 pub const ENTRY_WORDS: usize = ENTRY_HEAD_WORDS + MAX_UNITS + 2;
 
 impl Entry {
-    /// What it asks for.
+    /// The cost and priority of the call.
     #[inline]
     pub fn request(&self) -> AcquireRequest {
         AcquireRequest { cost: self.cost, priority: self.entry_head.priority() }
     }
 }
 
-/// Where a group's last turn ended on the clock of one priority. One that ended in the past says nothing any more, so
-/// its place may be taken.
+/// The end of a group's last turn on the clock of one priority. After that end has passed, the turn has no
+/// effect, so its place may be reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Turn {
-    /// Group and priority, mixed.
+    /// A hash of group and priority.
     pub key: u64,
-    /// The end.
+    /// The end of the turn.
     pub end: u64,
 }
 
-/// How many words [`Turn`] takes.
+/// Number of words of [`Turn`].
 pub const TURN_WORDS: usize = 2;
 
 impl Turn {
-    /// The key of a group's turns in one priority, and the places where they may be remembered.
+    /// The key of a group's turns in one priority, and the places in which they may be remembered.
     pub(crate) fn places(group: u64, priority: Priority) -> (u64, impl Iterator<Item = usize> + Clone) {
         let key = (group ^ (priority as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -1,4 +1,4 @@
-//! The kernel's only access to a limiter: reading its words, and changing them.
+//! The kernel's only access to a limiter: traits that read and change its words.
 
 use super::common::{Core, General, Held, RuleState};
 use super::queue::{Entry, EntryHead, PlaceSet, Progress, Turn, WaiterCounts};
@@ -6,15 +6,15 @@ use crate::policy::{PolicyWords, Queueing};
 use crate::terms::Terms;
 use crate::time::Time;
 
-/// Reading a limiter: a consistent picture of its policy and state.
+/// Read access to a limiter: a consistent view of its policy and state.
 ///
-/// Each call gives a copy. The kernel decides on the copies and reads nothing twice, so that words which
-/// change under its hands (a damaged segment) cannot make it contradict itself.
+/// Each function returns a copy. The kernel decides on these copies and reads nothing twice. Therefore words
+/// that change during a decision (in a damaged segment) cannot make the decision contradict itself.
 pub trait View: PolicyWords {
-    /// What is effective besides the rules.
+    /// The effective general numbers.
     fn general(&self) -> General;
-    /// Before this time nothing but rules, permits and the queue need be looked at: no breaker, gate or pace is in the
-    /// way, and no timer of theirs is due.
+    /// The next check time. Before it, only rules, permits and the queue matter: no breaker, gate or pace is in
+    /// the way, and none of their timers is due.
     fn next_check(&self) -> Time;
     /// The effective terms of rule `rule`, which is below `general().rules`.
     fn terms(&self, rule: usize) -> Terms;
@@ -24,54 +24,56 @@ pub trait View: PolicyWords {
     fn rule(&self, rule: usize) -> RuleState;
     /// The permits of the participant in `slot`.
     fn held(&self, slot: usize) -> Held;
-    /// Since when it has held at least one without a break; the beginning of time if that is not known.
+    /// The time since which the participant has held at least one permit without interruption. Zero if that is
+    /// not known.
     fn held_since(&self, slot: usize) -> Time {
         let _ = slot;
         Time::ZERO
     }
-    /// How many wait.
+    /// The numbers of waiting calls.
     fn waiting(&self) -> WaiterCounts;
-    /// How those who wait are served.
+    /// The settings of the queue.
     fn queueing(&self) -> Queueing;
-    /// How far the queue has come.
+    /// The progress of the queue.
     fn progress(&self) -> Progress;
-    /// Which places of the queue are taken: 64 of them, from `64 * block` on.
+    /// The occupied ones of 64 places of the queue, from `64 * block` on.
     fn places(&self, block: usize) -> PlaceSet;
-    /// What the order rests on, of the entry at `place`.
+    /// The part of the entry at `place` that determines the order.
     fn entry_head(&self, place: usize) -> EntryHead;
     /// The entry at `place`.
     fn entry(&self, place: usize) -> Entry;
-    /// What a group's turns have come to.
+    /// A remembered turn of a group.
     fn turn(&self, index: usize) -> Turn;
-    /// Words of the state of breaker, gate and pace; see [`crate::health_state`].
+    /// Words of the health state; see [`crate::health_state`].
     fn health_state<const N: usize>(&self, at: usize) -> [u64; N];
-    /// A word of the logs.
+    /// A word of the sliding logs.
     fn log(&self, index: usize) -> u64;
-    /// Nanoseconds since the Unix epoch at a time on the limiter's clock.
+    /// The wall time at a time on the limiter's clock, in nanoseconds since the Unix epoch.
     fn wall(&self, now: Time) -> u64;
-    /// Whether the words of the policy are those that were stored. Asked before something is derived from them that
-    /// decisions then run on.
+    /// Whether the words of the policy are those that were stored. The kernel asks this before it derives
+    /// effective limits from them.
     fn is_policy_whole(&self) -> bool {
         true
     }
-    /// When the wall clock was last put right; zero if it was not, since the limiter was made; later than all times if it
-    /// has lost the time. Calendar windows end only at boundaries that the clock has shown since.
+    /// The time at which the wall clock was last corrected. Zero if it was not corrected since the limiter was
+    /// created. Later than all times if the clock has lost the time. Calendar windows end only at boundaries
+    /// that the clock has shown since.
     fn wall_set_at(&self) -> Time;
 }
 
-/// Changing a limiter. All changes of one operation take effect together or not at all.
+/// Write access to a limiter. All changes of one operation take effect together or not at all.
 pub trait Memory: View {
-    /// Puts other general numbers effective.
+    /// Stores the effective general numbers.
     fn set_general(&mut self, general: General);
-    /// Stores when attention is needed.
+    /// Stores the next check time.
     fn set_next_check(&mut self, next_check: Time);
-    /// Puts other terms of rule `rule` effective.
+    /// Stores the effective terms of rule `rule`.
     fn set_terms(&mut self, rule: usize, terms: Terms);
-    /// Stores how those who wait are served.
+    /// Stores the settings of the queue.
     fn set_queueing(&mut self, queueing: Queueing);
-    /// Stores words of the state of breaker, gate and pace.
+    /// Stores words of the health state.
     fn set_health_state<const N: usize>(&mut self, at: usize, words: [u64; N]);
-    /// Stores a word of the logs.
+    /// Stores a word of the sliding logs.
     fn set_log(&mut self, index: usize, word: u64);
     /// Stores the common state.
     fn set_core(&mut self, core: Core);
@@ -79,19 +81,19 @@ pub trait Memory: View {
     fn set_rule(&mut self, rule: usize, state: RuleState);
     /// Stores the permits of the participant in `slot`.
     fn set_held(&mut self, slot: usize, held: Held);
-    /// Stores how many wait.
+    /// Stores the numbers of waiting calls.
     fn set_waiting(&mut self, waiting: WaiterCounts);
-    /// Stores how far the queue has come.
+    /// Stores the progress of the queue.
     fn set_progress(&mut self, progress: Progress);
-    /// Stores which places are taken.
+    /// Stores a set of occupied places.
     fn set_places(&mut self, block: usize, places: PlaceSet);
     /// Stores an entry.
     fn set_entry(&mut self, place: usize, entry: &Entry);
-    /// Stores when an entry will look again by itself.
+    /// Stores the wake-up time of an entry.
     fn set_wake_at(&mut self, place: usize, wake_at: Time);
-    /// Stores an entry's place in the order.
+    /// Stores the tag of an entry.
     fn set_tag(&mut self, place: usize, tag: u64);
-    /// Stores what a group's turns have come to.
+    /// Stores a turn of a group.
     fn set_turn(&mut self, index: usize, turn: Turn);
     /// How many more words this operation may change.
     fn room(&self) -> usize;
