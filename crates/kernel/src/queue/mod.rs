@@ -25,8 +25,8 @@
 //! the entries.
 
 mod call;
-mod check;
 mod order;
+mod turn;
 mod wait;
 
 pub use super::state::{

@@ -2,10 +2,10 @@
 //! change.
 
 use super::call::{NewWaiter, QueueOutcome, QueueTicket, Wake};
-use super::check::{check, check_behind};
 use super::order::{
     Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey, taken,
 };
+use super::turn::{check, check_behind};
 use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_WAKE, WEIGHTS};
 use crate::MAX_RULES;
 use crate::admission;
