@@ -36,7 +36,7 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
         let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
         let waiting = match answered(limiter::limiter(limiter)?.enqueue(&request))? {
             Ok(waiting) => waiting,
-            // No request was made yet, so there is no refusal.
+            // No request was made yet, so the library cannot have refused it.
             Err(_) => return Err(done()),
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many calls wait in this process");

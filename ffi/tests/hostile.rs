@@ -1,7 +1,9 @@
-//! Programs in C that do everything wrong: a clear number each, and nothing is left behind. Each says nothing if all is
-//! well, and else where it is not. scripts/languages/c-tests runs the same ones with other compilers, and under tools that watch.
+//! C programs that misuse the library: each call returns a specific code, and nothing stays allocated. Each program
+//! prints nothing if it succeeds, and otherwise the place of the failure. scripts/languages/c-tests runs the same
+//! programs with other compilers and under checking tools.
 
-// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
+// These tests use this machine's compiler. scripts/platforms/windows-c compiles and runs the same programs for
+// Windows.
 #![cfg(unix)]
 
 #[allow(dead_code)]
@@ -68,7 +70,8 @@ fn nothing_is_left_behind_by_thousands_of_errors() {
     Program::new("ffi/tests/c/nothing_left.c").run();
 }
 
-/// Everything that C is shown is what the tool shows. Times pass between the two: of those only whether there is one.
+/// The snapshot in C has the same values as the tool's output. Time passes between the two, so times are compared
+/// only as present or absent.
 #[test]
 fn a_snapshot_says_what_status_says() {
     let tool = support::tool();
@@ -98,7 +101,7 @@ fn status(tool: &Path, limiters: &Path, name: &str) -> Value {
     serde_json::from_slice(&said.stdout).unwrap()
 }
 
-/// Every value in `shown` is in `said`. How many there were.
+/// Checks that every value of `shown` is in `said`. Returns the number of values.
 fn compare(at: &str, shown: &Value, said: &Value) -> usize {
     match (shown, said) {
         (Value::Object(fields), Value::Object(others)) => {
