@@ -177,24 +177,24 @@ mod tests {
     }
 
     #[test]
-    fn a_value_passes_the_border_unchanged() {
+    fn a_value_crosses_the_boundary_unchanged() {
         assert_eq!(guard(-1, || 7), 7);
     }
 
     #[test]
-    fn a_panic_ends_at_the_border() {
+    fn a_panic_ends_at_the_boundary() {
         assert_eq!(guard(-1, || panic!("inside")), -1);
         assert_eq!(call(|| -> Result<i32, Failure> { panic!("inside") }), SHMLIMIT_PANICKED);
         assert!(last_error().contains("report"));
     }
 
     #[test]
-    fn a_payload_that_panics_when_dropped_ends_there_too() {
+    fn a_payload_that_panics_when_dropped_ends_at_the_boundary() {
         assert_eq!(guard(-1, || std::panic::panic_any(PanicsWhenDropped)), -1);
     }
 
     #[test]
-    fn words_belong_to_the_thread_that_failed_and_may_hold_anything() {
+    fn messages_belong_to_the_thread_that_failed_and_may_contain_any_bytes() {
         assert_eq!(call(|| Err::<(), _>(Failure::new(SHMLIMIT_BAD_VALUE, "a\0b"))), SHMLIMIT_BAD_VALUE);
         assert_eq!(last_error(), "a\u{fffd}b");
         std::thread::spawn(|| assert_eq!(last_error(), "")).join().unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_of_the_library_has_a_number() {
+    fn every_error_of_the_library_has_a_code() {
         let errors = [
             "bad_name",
             "unknown_limiter",

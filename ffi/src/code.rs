@@ -144,14 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_are_given_once() {
+    fn codes_and_names_are_unique() {
         for (i, (number, name)) in CODES.iter().enumerate() {
             assert!(CODES[i + 1..].iter().all(|(other, same)| other != number && same != name), "{name:?}");
         }
     }
 
     #[test]
-    fn a_name_leads_to_its_number() {
+    fn a_name_leads_to_its_code() {
         assert_eq!(number_of("busy"), SHMLIMIT_BUSY);
         assert_eq!(number_of("what"), SHMLIMIT_OTHER);
     }

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_another_kind_is_none() {
+    fn a_number_of_another_kind_is_invalid() {
         let (grants, waits) = (Table::new(1), Table::new(63));
         for i in 0..100 {
             let (grant, wait) = (grants.insert(i).unwrap(), waits.insert(i).unwrap());
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_never_the_same_again_soon() {
+    fn a_head_does_not_repeat_soon() {
         let empty = u64::from(NONE);
         let once = head_after(empty, 5);
         assert_eq!((first(empty), first(once)), (NONE, 5));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_close_one_number_exactly_one_does() {
+    fn exactly_one_of_many_closing_threads_closes_a_number() {
         let table: Table<u64> = Table::new(0);
         let taken = AtomicU64::new(0);
         for round in 0..2000 {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_or_seen_twice_among_threads() {
+    fn values_are_neither_lost_nor_seen_twice_among_threads() {
         let table: Table<Arc<u64>> = Table::new(0);
         let counted = Arc::new(7);
         std::thread::scope(|scope| {

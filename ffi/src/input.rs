@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn an_older_program_has_zeros_where_it_has_nothing() {
+    fn fields_unknown_to_an_older_program_are_zero() {
         let old = Old { size: 16, a: 7 };
         let read = growing((&raw const old).cast::<New>()).unwrap().unwrap();
         assert_eq!((read.a, read.b), (7, 0));
     }
 
     #[test]
-    fn a_newer_program_is_understood_as_long_as_it_says_nothing_new() {
+    fn a_newer_struct_is_accepted_if_its_new_fields_are_zero() {
         let mut new = New { size: 24, a: 7, b: 0 };
         assert_eq!(growing((&raw const new).cast::<Old>()).unwrap().unwrap().a, 7);
         new.b = 1;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_version_has_are_refused() {
+    fn sizes_that_no_version_has_are_rejected() {
         for size in [0, 1, 15, LARGEST + 1, usize::MAX] {
             let wrong = New { size, a: 0, b: 0 };
             assert!(growing(&raw const wrong).is_err(), "{size}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_fills_what_the_program_has_and_nothing_behind() {
+    fn an_answer_fills_the_programs_struct_and_nothing_behind_it() {
         let mut place = New { size: 16, a: 0, b: 9 };
         Out::new(&raw mut place).unwrap().write(&New { size: 24, a: 1, b: 2 });
         assert_eq!(place, New { size: 16, a: 1, b: 9 });

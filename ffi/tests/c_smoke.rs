@@ -80,6 +80,6 @@ fn cpp_programs_use_the_wrapper_with_and_without_exceptions() {
 }
 
 #[test]
-fn a_c_program_names_a_rate_and_what_happens_on_a_mismatch_and_removes_limiters() {
+fn a_c_program_sets_rates_handles_mismatches_and_removes_limiters() {
     Program::new("ffi/tests/c/opening.c").run();
 }

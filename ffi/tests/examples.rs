@@ -119,7 +119,7 @@ fn workers_in_c_and_cpp_share_tmdb_with_the_tool() {
 }
 
 #[test]
-fn workers_without_a_server_to_ask_record_that() {
+fn workers_record_a_missing_server() {
     let tool = support::tool();
     // This listener is closed at once, so no server listens at its address.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -157,7 +157,7 @@ fn workers_hold_permits_without_a_url_and_stop_at_a_signal() {
 }
 
 #[test]
-fn an_event_loop_waits_for_several_calls_and_hears_its_input_meanwhile() {
+fn an_event_loop_waits_for_several_calls_and_reads_its_input_meanwhile() {
     let tool = support::tool();
     let program = Program::new("examples/c/event_loop.c");
     make(&tool, &program.limiters, "api", &["--rate", "1000/s", "--concurrency", "1"]);

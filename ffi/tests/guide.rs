@@ -43,7 +43,7 @@ fn framed(piece: &str, language: &str) -> String {
 }
 
 #[test]
-fn every_piece_of_the_guide_compiles_and_runs() {
+fn every_sample_of_the_guide_compiles_and_runs() {
     for (page, language, least) in
         [("docs/c.md", "c", 7), ("docs/c.md", "cpp", 5), ("README.md", "c", 1), ("README.md", "cpp", 1)]
     {

@@ -98,7 +98,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 
 /// `scripts/languages/header` sets the variable to write the headers instead of comparing them.
 #[test]
-fn the_committed_headers_are_what_the_source_gives() {
+fn the_committed_headers_equal_the_generated_ones() {
     for header in HEADERS {
         let generated = header.generated();
         if std::env::var_os("SHMLIMIT_WRITE_HEADER").is_some() {
@@ -156,7 +156,7 @@ fn the_header_is_in_the_order_in_which_a_program_needs_it() {
 }
 
 #[test]
-fn the_version_macros_are_those_of_cargo() {
+fn the_version_macros_equal_cargos_version() {
     let header = HEADERS[0].generated();
     let [major, minor, patch] = ["MAJOR", "MINOR", "PATCH"].map(|part| {
         let found =

@@ -95,7 +95,7 @@ fn a_policy_reads_the_same_through_the_header() {
 }
 
 #[test]
-fn what_is_called_unused_is_zero() {
+fn unused_fields_are_zero() {
     let directory = tempfile::tempdir().unwrap();
     let _limiter = Limiter::builder("full")
         .directory(directory.path())

@@ -193,7 +193,7 @@ fn states_read_the_same_under_both_breakers() {
 }
 
 #[test]
-fn a_participant_that_was_killed_is_shown_dead_and_the_others_alive() {
+fn a_killed_participant_is_shown_dead_and_the_others_alive() {
     let home = Home::new();
     home.init("full", FULL);
     let (lives, dies) = (home.hold("full", "user"), home.hold("full", "user"));
@@ -227,7 +227,7 @@ fn hammer() {
 }
 
 #[test]
-fn a_copy_is_one_committed_state_while_others_write_as_fast_as_they_can() {
+fn a_copy_is_one_committed_state_while_others_write_at_full_speed() {
     let home = Home::new();
     home.init("full", "concurrency = 3\nconcurrency_background = 1\n");
     let mut hammers: Vec<Child> = (0..2)
@@ -276,7 +276,7 @@ fn refusal(home: &Home, at: u64, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_that_is_no_segment_or_a_damaged_one_is_refused_and_left_alone() {
+fn a_foreign_or_damaged_file_is_refused_and_left_unchanged() {
     let home = Home::new();
     let not_ours = "not a segment of this machine";
     assert!(refusal(&home, 0, b"NOTLIMIT").contains(not_ours));
