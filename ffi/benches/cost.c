@@ -1,4 +1,4 @@
-/* What a call costs from C, as a multiple of one clock read in the same round.
+/* The cost of a call from C, as a multiple of one clock read in the same round.
  *
  *   cost DIRECTORY ROUNDS
  */
@@ -24,7 +24,7 @@ static void check(int32_t code, int32_t expected)
     }
 }
 
-/* Processor time: what other programs on the machine take does not count. */
+/* Processor time. Time that other programs on the machine use is not included. */
 static double now(void)
 {
     struct timespec time;

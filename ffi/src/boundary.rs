@@ -1,5 +1,6 @@
-//! The border between Rust and C: every failure leaves its number and its words, and texts live as long as what they
-//! belong to. `guard` keeps panics and cancellation from crossing it.
+//! The boundary between Rust and C. Every failure stores its code and its message for the calling thread. Strings
+//! that C receives live as long as the object they belong to. `guard` keeps panics and thread cancellation from
+//! crossing the boundary.
 
 use crate::code::{self, *};
 use crate::guard::{Cancellation, caught, guard};
@@ -8,7 +9,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
-/// Why a function did not do what it was asked to.
+/// A failed call: its code, its message and the system's error number.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: i32,
@@ -32,7 +33,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What the last failure of a thread said.
+/// The message and the system's error number of a thread's last failure.
 struct Last {
     message: Option<CString>,
     errno: i32,
@@ -45,7 +46,7 @@ thread_local! {
 
 fn remember(failure: Failure) -> i32 {
     let message = Some(without_nul(&failure.message));
-    // A thread that is ending has no place for words any more; the number is enough.
+    // A thread that is ending may have destroyed its thread-local storage. The code alone is enough then.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             *last = Last { message, errno: failure.errno };
@@ -54,12 +55,12 @@ fn remember(failure: Failure) -> i32 {
     failure.code
 }
 
-/// A text for C, which cannot hold NUL.
+/// Converts a string for C. NUL characters are replaced, because a C string cannot contain them.
 fn without_nul(text: &str) -> CString {
     CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
-/// Texts and lists for C that live as long as what they belong to.
+/// Strings and lists for C that live as long as the object they belong to.
 #[derive(Default)]
 pub(crate) struct Owned {
     texts: Vec<CString>,
@@ -67,7 +68,7 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    /// Keeps a text. Its address stays until all of them go.
+    /// Stores a string. Its address stays valid until this value is dropped.
     pub(crate) fn text(&mut self, text: &str) -> *const c_char {
         let text = without_nul(text);
         let at = text.as_ptr();
@@ -75,7 +76,7 @@ impl Owned {
         at
     }
 
-    /// Keeps a list: where it is, and how long it is.
+    /// Stores a list. Returns its address and its length.
     pub(crate) fn list<T: 'static>(&mut self, values: Vec<T>) -> (*const T, usize) {
         let values = values.into_boxed_slice();
         let list = (values.as_ptr(), values.len());
@@ -83,16 +84,17 @@ impl Owned {
         list
     }
 
-    /// Keeps a list, of which C gets pointers to its elements, so that these can grow at their ends.
+    /// Stores a list and gives C pointers to its elements, so that the element struct can grow at its end in later
+    /// versions.
     pub(crate) fn pointers<T: 'static>(&mut self, values: Vec<T>) -> (*const *const T, usize) {
         let (first, count) = self.list(values);
         self.list((0..count).map(|i| first.wrapping_add(i)).collect())
     }
 }
 
-/// What a function that succeeds returns: nothing, which is [`SHMLIMIT_OK`], or another answer.
+/// The value of a successful call: `()` returns [`SHMLIMIT_OK`], other types return their own code.
 pub(crate) trait Answer {
-    /// Its number.
+    /// The code that the C function returns.
     fn number(self) -> i32;
 }
 
@@ -108,7 +110,7 @@ impl Answer for i32 {
     }
 }
 
-/// Runs the body of a function that returns a number: that of its answer, or the failure's.
+/// Runs the body of an exported function. Returns the code of its answer, or the code of its failure.
 #[inline(always)]
 pub(crate) fn call<A: Answer>(work: impl FnOnce() -> Result<A, Failure> + Copy) -> i32 {
     let cancellation = Cancellation::off();
@@ -129,7 +131,7 @@ fn answer<A: Answer>(work: impl FnOnce() -> Result<A, Failure>) -> i32 {
     }
 }
 
-/// Splits what a limiter answers: a refusal is no failure.
+/// Separates refusals from failures: a refusal is an answer.
 pub(crate) fn answered<G>(result: Result<G, AcquireError>) -> Result<Result<G, shmlimit::Refusal>, Failure> {
     match result {
         Ok(grant) => Ok(Ok(grant)),
@@ -170,29 +172,29 @@ mod tests {
     }
 
     fn last_error() -> String {
-        // SAFETY: it is never NULL, and valid until the next failure.
+        // SAFETY: the pointer is never NULL, and it stays valid until the next failure.
         unsafe { CStr::from_ptr(shmlimit_last_error()) }.to_str().unwrap().to_owned()
     }
 
     #[test]
-    fn a_value_passes_the_border_unchanged() {
+    fn a_value_crosses_the_boundary_unchanged() {
         assert_eq!(guard(-1, || 7), 7);
     }
 
     #[test]
-    fn a_panic_ends_at_the_border() {
+    fn a_panic_ends_at_the_boundary() {
         assert_eq!(guard(-1, || panic!("inside")), -1);
         assert_eq!(call(|| -> Result<i32, Failure> { panic!("inside") }), SHMLIMIT_PANICKED);
         assert!(last_error().contains("report"));
     }
 
     #[test]
-    fn a_payload_that_panics_when_dropped_ends_there_too() {
+    fn a_payload_that_panics_when_dropped_ends_at_the_boundary() {
         assert_eq!(guard(-1, || std::panic::panic_any(PanicsWhenDropped)), -1);
     }
 
     #[test]
-    fn words_belong_to_the_thread_that_failed_and_may_hold_anything() {
+    fn messages_belong_to_the_thread_that_failed_and_may_contain_any_bytes() {
         assert_eq!(call(|| Err::<(), _>(Failure::new(SHMLIMIT_BAD_VALUE, "a\0b"))), SHMLIMIT_BAD_VALUE);
         assert_eq!(last_error(), "a\u{fffd}b");
         std::thread::spawn(|| assert_eq!(last_error(), "")).join().unwrap();
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_of_the_library_has_a_number() {
+    fn every_error_of_the_library_has_a_code() {
         let errors = [
             "bad_name",
             "unknown_limiter",

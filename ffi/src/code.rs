@@ -1,4 +1,4 @@
-//! The numbers that functions return. A number once given never changes its meaning.
+//! The codes that functions return. The meaning of a published code never changes.
 
 use crate::guard::guard;
 use std::ffi::{CStr, c_char};
@@ -81,7 +81,7 @@ pub const SHMLIMIT_IN_USE: i32 = 54;
 /// An error that this version of the C ABI has no number for.
 pub const SHMLIMIT_OTHER: i32 = 99;
 
-/// All numbers and their names. (A macro could make both at once, but cbindgen does not look into macros.)
+/// All codes with their names. (A macro could define both at once, but cbindgen does not expand macros.)
 const CODES: [(i32, &CStr); 37] = [
     (SHMLIMIT_OK, c"ok"),
     (SHMLIMIT_REFUSED, c"refused"),
@@ -122,7 +122,7 @@ const CODES: [(i32, &CStr); 37] = [
     (SHMLIMIT_OTHER, c"other"),
 ];
 
-/// The number of the library's error of that name.
+/// The code of the library's error with this name.
 pub(crate) fn number_of(name: &str) -> i32 {
     let found = CODES.iter().find(|(_, known)| known.to_bytes() == name.as_bytes());
     found.map_or(SHMLIMIT_OTHER, |(number, _)| *number)
@@ -144,14 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_are_given_once() {
+    fn codes_and_names_are_unique() {
         for (i, (number, name)) in CODES.iter().enumerate() {
             assert!(CODES[i + 1..].iter().all(|(other, same)| other != number && same != name), "{name:?}");
         }
     }
 
     #[test]
-    fn a_name_leads_to_its_number() {
+    fn a_name_leads_to_its_code() {
         assert_eq!(number_of("busy"), SHMLIMIT_BUSY);
         assert_eq!(number_of("what"), SHMLIMIT_OTHER);
     }

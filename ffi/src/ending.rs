@@ -1,4 +1,4 @@
-//! Ending a grant without an outcome.
+//! Functions that end a grant without an outcome.
 
 use crate::boundary::call;
 use crate::grant::{end, shmlimit_grant};

@@ -1,4 +1,4 @@
-//! Asking for a grant.
+//! Functions that acquire a grant.
 
 use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_GRANT_DONE, SHMLIMIT_OK, SHMLIMIT_REFUSED, SHMLIMIT_STOPPED, SHMLIMIT_TOO_MANY};
@@ -95,7 +95,7 @@ pub struct shmlimit_answer {
     pub rule: i32,
 }
 
-// SAFETY: a `usize` first, then numbers.
+// SAFETY: the struct is a `usize` followed by integers.
 unsafe impl Growing for shmlimit_answer {
     const NAME: &'static str = "shmlimit_answer";
     const FIRST: usize = 40;
@@ -129,7 +129,7 @@ impl shmlimit_answer {
 
 static GRANTS: Table<OwnedGrant> = Table::new(2);
 
-/// Ends the grant of that number, or leaves it as it is if that fails.
+/// Ends the grant with this handle. If `how` fails, the grant stays open.
 pub(crate) fn end<R>(
     number: shmlimit_grant,
     how: impl FnOnce(&mut OwnedGrant) -> Result<R, Error>,
@@ -141,7 +141,7 @@ pub(crate) fn end<R>(
     Ok(ended?)
 }
 
-/// Where the answer to a request goes.
+/// The output arguments of an acquire call.
 pub(crate) struct Reply {
     grant: Slot<shmlimit_grant>,
     answer: Out<shmlimit_answer>,
@@ -149,7 +149,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn new(grant: *mut shmlimit_grant, answer: *mut shmlimit_answer) -> Result<Reply, Failure> {
-        // Both are emptied, also if one of them is no good.
+        // Both are cleared before an error of either is reported.
         let (grant, answer) = (Slot::new("grant", grant, 0), Out::new(answer));
         Ok(Reply { grant: grant?, answer: answer? })
     }

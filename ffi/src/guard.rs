@@ -1,21 +1,24 @@
-//! The net at the border between Rust and C: no panic crosses it, and no thread is cancelled behind it.
+//! The guard at the boundary between Rust and C: it stops panics and keeps threads from being cancelled inside the
+//! library.
 //!
-//! glibc ends a cancelled thread by unwinding its stack. That unwinding must not meet a Rust frame which catches panics or
-//! has destructors to run: it would abort the program, or leave the table of handles locked. So every exported function
-//! turns cancellation off first and restores it last. A request that arrives meanwhile stays pending, and takes effect at
-//! the caller's next cancellation point.
+//! glibc ends a cancelled thread by unwinding its stack. That unwinding must not meet a Rust frame that catches
+//! panics or has destructors to run: it would abort the program, or leave the handle table in a broken state. So
+//! every exported function first turns cancellation off and restores it at the end. A request that arrives in
+//! between stays pending and takes effect at the caller's next cancellation point.
 //!
-//! A thread whose cancellation is asynchronous can be unwound before it is off, and when it is restored. Only frames
-//! without destructors and without a personality routine are on the stack then: the exported functions are
-//! `extern "C-unwind"`, they hold nothing but what is `Copy`, and what catches panics is a function of its own
-//! (`contained`).
+//! A thread with asynchronous cancellation can still be unwound before cancellation is off and while it is being
+//! restored. Only frames without destructors and without a personality routine are on the stack at these moments:
+//! the exported functions are `extern "C-unwind"`, they hold only `Copy` values, and the code that catches panics
+//! is a separate function (`contained`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `work`; if it panics, the caller gets `otherwise` instead of an unwinding stack or an abort. Meanwhile the thread
-/// cannot be cancelled. What is `Copy` has no destructor, so that a cancelled thread can be unwound before and after.
+/// Runs `work`. If it panics, the caller gets `otherwise` instead of an unwinding stack or an abort. The thread
+/// cannot be cancelled meanwhile. `Copy` values have no destructor, so a cancelled thread can be unwound before and
+/// after.
 ///
-/// The library is written not to panic. This is the net below it: a program in C has no way to catch one.
+/// The library is written not to panic. This guard is a second line of defence, because a C program cannot catch a
+/// panic.
 #[inline(always)]
 pub(crate) fn guard<R: Copy>(otherwise: R, work: impl FnOnce() -> R + Copy) -> R {
     let cancellation = Cancellation::off();
@@ -24,8 +27,8 @@ pub(crate) fn guard<R: Copy>(otherwise: R, work: impl FnOnce() -> R + Copy) -> R
     value
 }
 
-/// Never inlined, as `boundary::answer`: the frames of the exported functions must not catch anything, because a cancelled thread
-/// is unwound through them (see above).
+/// Never inlined, like `boundary::answer`: the frames of the exported functions must not catch anything, because a
+/// cancelled thread is unwound through them (see the module's description).
 #[inline(never)]
 fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
     caught(otherwise, work)
@@ -33,18 +36,20 @@ fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
 
 #[inline]
 pub(crate) fn caught<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
-    // What a panic may leave half done is the library's shared state, which is whole after any kill.
+    // A panic can leave only the library's shared state half changed, and that state survives a kill at any
+    // instruction.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(value) => value,
         Err(panic) => {
-            // A payload may itself panic when it is dropped; one leaked box is the lesser evil.
+            // Dropping the payload could panic again. Leaking one box is the smaller harm.
             std::mem::forget(panic);
             otherwise
         }
     }
 }
 
-/// How the calling thread could be cancelled. It has no `Drop`, so that a frame which holds it can be unwound.
+/// The cancellation state of the calling thread before the call. It has no `Drop`, so a frame that holds it can be
+/// unwound.
 #[derive(Clone, Copy)]
 pub(crate) struct Cancellation {
     #[cfg(cancellable)]
@@ -53,7 +58,7 @@ pub(crate) struct Cancellation {
     kind: std::ffi::c_int,
 }
 
-/// The system's functions. Neither makes a system call: they change a word of the calling thread.
+/// The functions of the C library. Neither makes a system call: they change a word of the calling thread.
 /// cbindgen:ignore
 #[cfg(cancellable)]
 mod posix {
@@ -81,8 +86,9 @@ impl Cancellation {
         #[cfg(cancellable)]
         {
             let (mut state, mut kind) = (posix::DISABLE, posix::DEFERRED);
-            // SAFETY: known values, and places for those before. They fail only for other values. The type as well, because
-            // the handler of glibc before 2.41 asks only for that when a signal arrives that was sent before this.
+            // SAFETY: the arguments are valid values, and places for the old values. The functions fail only for
+            // invalid values. The cancellation type is changed too, because in glibc before 2.41 the signal handler
+            // checks only the type when a signal arrives that was sent before this call.
             unsafe {
                 posix::pthread_setcanceltype(posix::DEFERRED, &raw mut kind);
                 posix::pthread_setcancelstate(posix::DISABLE, &raw mut state);
@@ -93,14 +99,14 @@ impl Cancellation {
         Cancellation {}
     }
 
-    /// Restores what was before. A thread whose cancellation is asynchronous may end here.
+    /// Restores the saved state. A thread with asynchronous cancellation may end here.
     #[inline(always)]
     pub(crate) fn restore(self) {
         #[cfg(cancellable)]
         {
             let mut ignored = 0;
-            // SAFETY: values that the system named. If the thread ends here, the frames above are the exported function
-            // and its caller's: neither has anything to drop.
+            // SAFETY: the values came from the system. If the thread ends here, the frames above belong to the
+            // exported function and to its caller: neither has anything to drop.
             unsafe {
                 posix::pthread_setcancelstate(self.state, &raw mut ignored);
                 posix::pthread_setcanceltype(self.kind, &raw mut ignored);

@@ -1,35 +1,39 @@
-//! Handles that can be checked: a number for each value, and no number is ever given twice.
+//! A table of checked handles: each value gets a number, and no number is ever used twice.
 //!
-//! C programs close twice, use what is closed, and mix up what they have. A pointer cannot tell; a number with a generation
-//! in it can. Nobody waits here, not even for a thread that is gone after a fork.
+//! C programs close handles twice, use closed handles and mix up handles of different kinds. A pointer cannot
+//! detect that; a number that contains a generation can. The table never blocks, not even for a thread that no
+//! longer exists after a fork.
 //!
 //! ```text
-//! number   generation << 32 | kind << 26 | index     of which kind of thing: a grant is not taken for a wait
+//! number   generation << 32 | kind << 26 | index     the kind keeps a grant's number from being accepted as a wait's
 //! state    generation << 32 | OPEN | users        of a cell; a free cell has no OPEN and no users
-//! free     tag << 26 | index                      the head of the list of free cells; each change of it has a new tag
+//! free     tag << 26 | index                      the head of the free list; each change of it uses a new tag
 //! ```
 //!
-//! Who finds its generation in an OPEN cell adds itself to the users, and the value stays until it has left. Closing takes
-//! OPEN away, once; the last user, or whoever closed, then takes the value out, raises the generation and hangs the cell
-//! on the list of free ones. Cells are never given back to the system, so an old number always leads to a cell. The cell
-//! that was freed last is used first, so a program that makes one call after the other goes through the generations of
-//! one cell, all of them in a quarter of an hour if it does nothing else: a cell with no generations left is not used again.
+//! A thread that finds its generation in an OPEN cell adds itself to the users. The value stays until that thread
+//! has left. Closing clears OPEN, once. Then the last user, which may be the closing thread itself, drops the
+//! value, raises the generation and puts the cell on the free list.
 //!
-//! A fork in the middle of any of this leaves the child whole: a cell that another thread was about to take or to free
-//! is lost to it, and a value that another thread was using stays until the child ends.
+//! Cells are never returned to the system, so an old number always leads to a cell. The cell that was freed last is
+//! used first. So a program that makes one call after another uses up the generations of one cell, all of them
+//! within a quarter of an hour if it does nothing else. A cell without unused generations is not used again.
+//!
+//! A fork at any moment leaves the child's table consistent. A cell that another thread was about to take or to
+//! free is lost to the child, and a value that another thread was using stays until the child ends.
 
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use std::ops::Deref;
 
-/// Cells of the first chunk; each next one has twice as many.
+/// The number of cells of the first chunk. Each further chunk has twice as many.
 const FIRST: u32 = if cfg!(loom) { 1 } else { 64 };
 const CHUNKS: usize = if cfg!(loom) { 2 } else { 20 };
 const OPEN: u64 = 1 << 31;
 const USERS: u64 = OPEN - 1;
-/// The first generation of a cell is 1: no number is 0.
+/// The state of a new cell. Its generation is 1, so no number is 0.
 const NEW: u64 = 1 << 32;
-/// Bits of an index. What is left of a word tags the head of the free list: who sleeps between reading and changing it must
-/// not find the same again after others came and went, and 2^38 changes take most of a day.
+/// The bits of an index. The other bits of the free list's head are a tag. Without the tag, a thread that sleeps
+/// between reading and changing the head could find the same head again although the list changed in between (the
+/// ABA problem). The tag repeats after 2^38 changes, which take most of a day.
 const INDEX: u32 = 26;
 const NONE: u32 = (1 << INDEX) - 1;
 const _: () = assert!(FIRST as u64 * ((1 << CHUNKS) - 1) < NONE as u64, "every cell has an index");
@@ -37,9 +41,9 @@ const _: () = assert!(FIRST as u64 * ((1 << CHUNKS) - 1) < NONE as u64, "every c
 pub(crate) struct Table<T> {
     kind: u32,
     chunks: [AtomicPtr<Cell<T>>; CHUNKS],
-    /// How many cells were ever used.
+    /// How many cells have ever been used.
     used: AtomicU32,
-    /// The first free cell, and a count that makes every head another.
+    /// The index of the first free cell, and a tag that makes every head different.
     free: AtomicU64,
 }
 
@@ -49,10 +53,10 @@ struct Cell<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: a value is reached by `&` while its cell has users, and moved out by the one who ended it.
+// SAFETY: a value is reached by `&` while its cell has users. Only the thread that ended it moves it out.
 unsafe impl<T: Send + Sync> Sync for Table<T> {}
 
-/// A value in use. It stays until this goes.
+/// A value in use. The value stays in its cell until this guard is dropped.
 pub(crate) struct InUse<'t, T> {
     table: &'t Table<T>,
     cell: &'t Cell<T>,
@@ -61,7 +65,7 @@ pub(crate) struct InUse<'t, T> {
 }
 
 impl<T> Table<T> {
-    /// A table of things of one kind, less than 64.
+    /// A table of values of one kind. `kind` is less than 64.
     #[cfg(not(loom))]
     pub(crate) const fn new(kind: u32) -> Table<T> {
         Table {
@@ -72,7 +76,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// A model's atomics are made as it runs.
+    /// loom creates its atomics at run time, so this is not `const`.
     #[cfg(loom)]
     pub(crate) fn new(kind: u32) -> Table<T> {
         Table {
@@ -83,18 +87,18 @@ impl<T> Table<T> {
         }
     }
 
-    /// Keeps a value. Its number is never 0; nothing, and the value back, if there is no room.
+    /// Stores a value and returns its number, which is never 0. Returns the value if the table is full.
     #[inline]
     pub(crate) fn insert(&self, value: T) -> Result<u64, T> {
         let Some((index, cell)) = self.free_cell() else { return Err(value) };
         let generation = cell.state.load(Ordering::Relaxed) >> 32;
-        // SAFETY: the cell is on no list and not open: nobody else touches its value, which is none.
+        // SAFETY: the cell is on no list and not open: no other thread touches its value, which is `None`.
         cell.value.with_mut(|place| unsafe { place.write(Some(value)) });
         cell.state.store(generation << 32 | OPEN, Ordering::Release);
         Ok(generation << 32 | u64::from(self.kind << INDEX | index))
     }
 
-    /// The value of that number, if it is there.
+    /// The value with this number, if the number is open.
     #[inline]
     pub(crate) fn get(&self, number: u64) -> Option<InUse<'_, T>> {
         let (index, cell) = self.cell_of(number)?;
@@ -108,12 +112,13 @@ impl<T> Table<T> {
                 Err(other) => state = other,
             }
         }
-        // SAFETY: the cell has a user, us: the value stays, and is only read.
+        // SAFETY: this thread is a user of the cell, so the value stays, and users only read it.
         let value = cell.value.with(|place| unsafe { (*place).as_ref() })?;
         Some(InUse { table: self, cell, index, value })
     }
 
-    /// Ends that number; its value goes when its last user has left. False if it had ended already.
+    /// Closes a number. Its value is dropped when the last user has left. Returns false if the number was closed
+    /// already.
     pub(crate) fn close(&self, number: u64) -> bool {
         let Some((index, cell)) = self.cell_of(number) else { return false };
         match self.shut(cell, number) {
@@ -125,8 +130,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Does something with a value that nobody [gets](Self::get), and ends its number if that went well. Meanwhile the
-    /// number has ended for all others. Nothing if it had ended before.
+    /// Calls `how` with a value of a table that is never read with [`Table::get`], and closes its number if `how`
+    /// succeeds. The number is closed to all other threads meanwhile. Returns `None` if it was closed already.
     pub(crate) fn end<R, E>(
         &self,
         number: u64,
@@ -134,7 +139,7 @@ impl<T> Table<T> {
     ) -> Option<Result<R, E>> {
         let (index, cell) = self.cell_of(number)?;
         self.shut(cell, number)?;
-        // SAFETY: shut, and we are its only user, because nobody gets values of this table.
+        // SAFETY: the cell is shut, and this thread is its only user, because `get` is never called on this table.
         let ended = cell.value.with_mut(|place| unsafe { (*place).as_mut() }.map(how));
         if let Some(Err(_)) = ended {
             cell.state.store(number & !u64::from(u32::MAX) | OPEN, Ordering::Release);
@@ -144,7 +149,7 @@ impl<T> Table<T> {
         ended
     }
 
-    /// Takes OPEN away, if it is there, and becomes a user.
+    /// Clears OPEN, if it is set, and becomes a user.
     fn shut(&self, cell: &Cell<T>, number: u64) -> Option<()> {
         let mut state = cell.state.load(Ordering::Relaxed);
         loop {
@@ -159,7 +164,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// One user less. The last of a cell that is shut ends the value.
+    /// Removes one user. The last user of a shut cell drops the value.
     fn leave(&self, cell: &Cell<T>, index: u32) {
         let before = cell.state.fetch_sub(1, Ordering::AcqRel);
         if before & (OPEN | USERS) == 1 {
@@ -167,11 +172,11 @@ impl<T> Table<T> {
         }
     }
 
-    /// Ends the value of a cell that is shut and has no users but us, and makes the cell free.
+    /// Drops the value of a shut cell whose only user is this thread, and puts the cell on the free list.
     fn free(&self, cell: &Cell<T>, index: u32, number: u64) {
-        // SAFETY: nobody reaches it any more but us.
+        // SAFETY: no other thread can reach the value any more.
         cell.value.with_mut(|place| unsafe { *place = None });
-        // A cell whose generations are used up stays as it is, shut for good.
+        // A cell whose generations are used up stays shut for ever.
         let Some(generation) = ((number >> 32) as u32).checked_add(1) else { return };
         cell.state.store(u64::from(generation) << 32, Ordering::Relaxed);
         let mut head = self.free.load(Ordering::Relaxed);
@@ -215,12 +220,12 @@ impl<T> Table<T> {
         if kind == self.kind { Some((index, self.cell(index)?)) } else { None }
     }
 
-    /// The cell of that index, if its chunk is there.
+    /// The cell with this index, if its chunk is allocated.
     fn cell(&self, index: u32) -> Option<&Cell<T>> {
         let (chunk, within, _) = place(index)?;
         let cells = self.chunks.get(chunk)?.load(Ordering::Acquire);
-        // SAFETY: a chunk that is there has that many cells, and stays as long as the table, which is never dropped while
-        // it is borrowed.
+        // SAFETY: an allocated chunk has that many cells. It lives as long as the table, which is never dropped
+        // while it is borrowed.
         if cells.is_null() { None } else { Some(unsafe { &*cells.add(within) }) }
     }
 
@@ -242,7 +247,7 @@ impl<T> Table<T> {
                 Ordering::Acquire,
             );
             if placed.is_err() {
-                // SAFETY: another thread was faster; this one was never shared.
+                // SAFETY: another thread stored its chunk first; this one was never shared.
                 drop(unsafe { Box::from_raw(made) });
             }
         }
@@ -250,19 +255,19 @@ impl<T> Table<T> {
     }
 }
 
-/// The first cell of a free list.
+/// The index of a free list's first cell.
 fn first(head: u64) -> u32 {
     head as u32 & NONE
 }
 
-/// The head that follows `head`, with that cell first.
+/// The head that follows `head`, with this cell first.
 fn head_after(head: u64, index: u32) -> u64 {
     (head >> INDEX).wrapping_add(1) << INDEX | u64::from(index)
 }
 
-/// Where a cell is: which chunk, where in it, and how many cells that chunk has.
+/// The place of a cell: its chunk, its position in the chunk, and the number of cells of the chunk.
 fn place(index: u32) -> Option<(usize, usize, usize)> {
-    // Chunk k begins at FIRST * (2^k - 1).
+    // Chunk k begins at index FIRST * (2^k - 1).
     let chunk = (index / FIRST).checked_add(1)?.ilog2();
     let length = FIRST.checked_shl(chunk)?;
     let within = index - FIRST * ((1 << chunk) - 1);
@@ -322,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_another_kind_is_none() {
+    fn a_number_of_another_kind_is_invalid() {
         let (grants, waits) = (Table::new(1), Table::new(63));
         for i in 0..100 {
             let (grant, wait) = (grants.insert(i).unwrap(), waits.insert(i).unwrap());
@@ -363,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_never_the_same_again_soon() {
+    fn a_head_does_not_repeat_soon() {
         let empty = u64::from(NONE);
         let once = head_after(empty, 5);
         assert_eq!((first(empty), first(once)), (NONE, 5));
@@ -382,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_close_one_number_exactly_one_does() {
+    fn exactly_one_of_many_closing_threads_closes_a_number() {
         let table: Table<u64> = Table::new(0);
         let taken = AtomicU64::new(0);
         for round in 0..2000 {
@@ -397,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_or_seen_twice_among_threads() {
+    fn values_are_neither_lost_nor_seen_twice_among_threads() {
         let table: Table<Arc<u64>> = Table::new(0);
         let counted = Arc::new(7);
         std::thread::scope(|scope| {

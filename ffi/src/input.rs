@@ -1,25 +1,25 @@
-//! Reading what C programs hand over, and writing where they said: the only place that follows their pointers.
+//! Reading what C programs pass in, and writing to where they point. Only this module follows their pointers.
 //!
-//! What cannot be checked is the caller's word, and in the header: a pointer that is not NULL points to as much as its
-//! type says, and texts end in NUL.
+//! Some properties cannot be checked, so the header requires them of the caller: a pointer that is not NULL points
+//! to as much memory as its type says, and strings end in NUL. SAFETY comments call this the caller's contract.
 
 use crate::boundary::Failure;
 use crate::code::{SHMLIMIT_NOT_UTF8, SHMLIMIT_NULL_POINTER, SHMLIMIT_WRONG_SIZE};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
 
-/// A struct that begins with its own size, so that a later library knows what a program was compiled with.
+/// A struct that begins with its own size, so that a later library knows which version a program was compiled with.
 ///
 /// # Safety
-/// `repr(C)`, a `usize` first, and any bytes are a value of it, so all zero are too.
+/// The type is `repr(C)` and begins with a `usize`. Any bytes are a valid value of it, so all zeros are too.
 pub(crate) unsafe trait Growing: Copy {
-    /// What the struct is called in C.
+    /// The struct's name in C.
     const NAME: &'static str;
-    /// Its size in the first version that had it. No program has a smaller one.
+    /// The struct's size in its first version. No program has a smaller one.
     const FIRST: usize;
 }
 
-/// No struct will ever be larger.
+/// An upper limit for the size of every struct, now and later.
 const LARGEST: usize = 4096;
 
 fn null(what: &str) -> Failure {
@@ -34,18 +34,19 @@ fn wrong_size<T: Growing>(size: usize, more: &str) -> Failure {
 #[inline]
 fn size_at<T: Growing>(at: *const T) -> Result<usize, Failure> {
     const { assert!(T::FIRST >= size_of::<usize>() && T::FIRST <= size_of::<T>(), "a size that it never had") };
-    // SAFETY: not NULL, and every struct of this kind begins with its size (the caller's word).
+    // SAFETY: not NULL, and every struct of this kind begins with its size (the caller's contract).
     let size = unsafe { at.cast::<usize>().read_unaligned() };
     match size {
         _ if size < T::FIRST => Err(wrong_size::<T>(size, ", less than any version has")),
-        // Whoever is newer than this library is not by much; a wild number would lead far away.
+        // A program may be a little newer than this library. A much larger size is garbage, and reading that much
+        // would be out of bounds.
         _ if size > LARGEST => Err(wrong_size::<T>(size, ", more than any version has")),
         _ => Ok(size),
     }
 }
 
-/// A struct that may be left out. Fields that its version does not have are zero; fields that this library does not know
-/// must be.
+/// Reads an optional struct. Fields that the program's version does not have become zero. Fields that this library
+/// does not know must be zero.
 #[inline]
 pub(crate) fn growing<T: Growing>(at: *const T) -> Result<Option<T>, Failure> {
     if at.is_null() {
@@ -53,12 +54,12 @@ pub(crate) fn growing<T: Growing>(at: *const T) -> Result<Option<T>, Failure> {
     }
     let size = size_at(at)?;
     if size == size_of::<T>() {
-        // SAFETY: the caller's word that so many bytes are there; any bytes are a value of it.
+        // SAFETY: the caller's contract says that the bytes are there; any bytes are a valid value.
         return Ok(Some(unsafe { at.read_unaligned() }));
     }
     let known = size.min(size_of::<T>());
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
-    // SAFETY: the caller's word that `size` bytes are there; `known` fit into the value.
+    // SAFETY: the caller's contract says that `size` bytes are there; `known` bytes fit into the value.
     unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), value.as_mut_ptr().cast::<u8>(), known) };
     for beyond in known..size {
         // SAFETY: as above.
@@ -66,18 +67,19 @@ pub(crate) fn growing<T: Growing>(at: *const T) -> Result<Option<T>, Failure> {
             return Err(wrong_size::<T>(size, ", and fields that this version does not know are set"));
         }
     }
-    // SAFETY: any bytes are a value of it, and zeros fill the rest.
+    // SAFETY: any bytes are a valid value, and zeros fill the rest.
     Ok(Some(unsafe { value.assume_init() }))
 }
 
-/// Where an answer goes, if the caller wants it: checked before anything is done.
+/// The place for an answer, if the caller wants one. It is checked before anything is done.
 pub(crate) struct Out<T: Growing> {
     at: *mut T,
     size: usize,
 }
 
 impl<T: Growing> Out<T> {
-    /// Empties it at once but for its size, also fields that this library does not know.
+    /// Checks the place and sets it to zero at once, except for its size field. Fields that this library does not
+    /// know are also set to zero.
     #[inline]
     pub(crate) fn new(at: *mut T) -> Result<Out<T>, Failure> {
         if at.is_null() {
@@ -85,18 +87,18 @@ impl<T: Growing> Out<T> {
         }
         let size = size_at(at.cast_const())?;
         let skip = size_of::<usize>();
-        // SAFETY: the caller's word that `size` bytes are there; it is no less than `FIRST`.
+        // SAFETY: the caller's contract says that `size` bytes are there; `size` is at least `FIRST`.
         unsafe { at.cast::<u8>().add(skip).write_bytes(0, size - skip) };
         Ok(Out { at, size })
     }
 
-    /// Writes as much as the caller's version has; its size stays.
+    /// Writes as many bytes as the caller's version has. The size field stays as it is.
     pub(crate) fn write(&self, value: &T) {
         let known = self.size.min(size_of::<T>());
         let from = (value as *const T).cast::<u8>();
         let skip = size_of::<usize>();
         if known > skip {
-            // SAFETY: the caller's word that `size` bytes are there; `known` are in the value.
+            // SAFETY: the caller's contract says that `size` bytes are there; `known` bytes are in the value.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.add(skip), self.at.cast::<u8>().add(skip), known - skip)
             };
@@ -104,11 +106,11 @@ impl<T: Growing> Out<T> {
     }
 }
 
-/// A place for a plain value that the caller must give.
+/// The place for a plain value. The caller must pass one.
 pub(crate) struct Slot<T: Copy>(*mut T);
 
 impl<T: Copy> Slot<T> {
-    /// Puts `nothing` there at once, so that whoever ignores a failure finds no garbage.
+    /// Writes `nothing` there at once, so that a caller that ignores a failure finds no garbage.
     pub(crate) fn new(what: &str, at: *mut T, nothing: T) -> Result<Slot<T>, Failure> {
         if at.is_null() {
             return Err(null(what));
@@ -118,7 +120,7 @@ impl<T: Copy> Slot<T> {
         Ok(slot)
     }
 
-    /// The same where the caller need not give one.
+    /// Like [`Slot::new`], for a place that the caller may leave out.
     pub(crate) fn optional(at: *mut T, nothing: T) -> Option<Slot<T>> {
         let slot = (!at.is_null()).then_some(Slot(at))?;
         slot.write(nothing);
@@ -126,28 +128,29 @@ impl<T: Copy> Slot<T> {
     }
 
     pub(crate) fn write(&self, value: T) {
-        // SAFETY: not NULL; the caller's word that a value of this type fits there.
+        // SAFETY: not NULL; the caller's contract says that a value of this type fits there.
         unsafe { self.0.write_unaligned(value) };
     }
 }
 
-/// A text that must be there.
+/// Reads a required string.
 pub(crate) fn text<'c>(what: &str, at: *const c_char) -> Result<&'c str, Failure> {
     text_or_none(what, at)?.ok_or_else(|| null(what))
 }
 
-/// A text that may be left out.
+/// Reads an optional string.
 pub(crate) fn text_or_none<'c>(what: &str, at: *const c_char) -> Result<Option<&'c str>, Failure> {
     if at.is_null() {
         return Ok(None);
     }
-    // SAFETY: not NULL; the caller's word that it ends in NUL, and stays for the call.
+    // SAFETY: not NULL; the caller's contract says that it ends in NUL and stays valid during the call.
     let text = unsafe { CStr::from_ptr(at) }.to_str();
     let bad = |_| Failure::new(SHMLIMIT_NOT_UTF8, format!("{what} is not UTF-8"));
     text.map(Some).map_err(bad)
 }
 
-/// A text from a server: whatever is no UTF-8 in it is replaced, because that is not the caller's fault.
+/// Reads a string that came from a server. Invalid UTF-8 in it is replaced, because the caller is not responsible
+/// for it.
 pub(crate) fn foreign_text<'c>(what: &str, at: *const c_char) -> Result<Cow<'c, str>, Failure> {
     if at.is_null() {
         return Err(null(what));
@@ -156,7 +159,7 @@ pub(crate) fn foreign_text<'c>(what: &str, at: *const c_char) -> Result<Cow<'c, 
     Ok(unsafe { CStr::from_ptr(at) }.to_string_lossy())
 }
 
-/// Bytes from a server, of which `length` is known; nothing if there are none.
+/// Reads `length` bytes that came from a server. Returns `None` if there are none.
 pub(crate) fn foreign_bytes<'c>(
     what: &str,
     at: *const c_char,
@@ -165,14 +168,15 @@ pub(crate) fn foreign_bytes<'c>(
     match (at.is_null(), length) {
         (_, 0) => Ok(Cow::Borrowed("")),
         (true, _) => Err(null(what)),
-        // SAFETY: not NULL; the caller's word that so many bytes are there, and stay for the call.
+        // SAFETY: not NULL; the caller's contract says that this many bytes are there and stay valid during the
+        // call.
         (false, _) => Ok(String::from_utf8_lossy(unsafe {
             std::slice::from_raw_parts(at.cast::<u8>(), length.min(isize::MAX as usize))
         })),
     }
 }
 
-/// A list of plain structs; nothing if its length is 0.
+/// Reads a list of plain structs. The list is empty if `length` is 0.
 pub(crate) fn list<T: Copy>(what: &str, at: *const T, length: usize, most: usize) -> Result<Vec<T>, Failure> {
     match (at.is_null(), length) {
         (_, 0) => Ok(Vec::new()),
@@ -181,7 +185,7 @@ pub(crate) fn list<T: Copy>(what: &str, at: *const T, length: usize, most: usize
             let message = format!("{what} has {length} elements; more than {most} make no sense");
             Err(Failure::new(crate::code::SHMLIMIT_BAD_VALUE, message))
         }
-        // SAFETY: not NULL; the caller's word that so many are there.
+        // SAFETY: not NULL; the caller's contract says that this many elements are there.
         (false, _) => Ok((0..length).map(|i| unsafe { at.add(i).read_unaligned() }).collect()),
     }
 }
@@ -206,27 +210,27 @@ mod tests {
         b: u64,
     }
 
-    // SAFETY: a `usize` first, then plain numbers.
+    // SAFETY: the struct is a `usize` followed by plain integers.
     unsafe impl Growing for Old {
         const NAME: &'static str = "old";
         const FIRST: usize = 16;
     }
 
-    // SAFETY: a `usize` first, then plain numbers.
+    // SAFETY: the struct is a `usize` followed by plain integers.
     unsafe impl Growing for New {
         const NAME: &'static str = "new";
         const FIRST: usize = 16;
     }
 
     #[test]
-    fn an_older_program_has_zeros_where_it_has_nothing() {
+    fn fields_unknown_to_an_older_program_are_zero() {
         let old = Old { size: 16, a: 7 };
         let read = growing((&raw const old).cast::<New>()).unwrap().unwrap();
         assert_eq!((read.a, read.b), (7, 0));
     }
 
     #[test]
-    fn a_newer_program_is_understood_as_long_as_it_says_nothing_new() {
+    fn a_newer_struct_is_accepted_if_its_new_fields_are_zero() {
         let mut new = New { size: 24, a: 7, b: 0 };
         assert_eq!(growing((&raw const new).cast::<Old>()).unwrap().unwrap().a, 7);
         new.b = 1;
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_version_has_are_refused() {
+    fn sizes_that_no_version_has_are_rejected() {
         for size in [0, 1, 15, LARGEST + 1, usize::MAX] {
             let wrong = New { size, a: 0, b: 0 };
             assert!(growing(&raw const wrong).is_err(), "{size}");
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_fills_what_the_program_has_and_nothing_behind() {
+    fn an_answer_fills_the_programs_struct_and_nothing_behind_it() {
         let mut place = New { size: 16, a: 0, b: 9 };
         Out::new(&raw mut place).unwrap().write(&New { size: 24, a: 1, b: 2 });
         assert_eq!(place, New { size: 16, a: 1, b: 9 });

@@ -1,20 +1,20 @@
-//! The layout of a segment, for those who read one without this library: plain structs that the header shows.
+//! The layout of a segment for programs that read one without this library: plain structs that the header shows.
 //!
-//! Nothing here is used by the library itself. The assertions at the end of each file compare every place with the one
-//! the library uses, so the header cannot say anything else.
+//! The library itself does not use these structs. The assertions at the end of each file compare every field with
+//! the library's own layout, so the header cannot differ from it.
 
-/// Asserts that fields of ours are where the library has them: at the same offsets in a struct of its own.
+/// Asserts that fields have the same offsets here as in the library's own struct.
 macro_rules! same {
     ($ours:ty, $theirs:ty: $($field:ident)*) => {
         $(assert!(offset_of!($ours, $field) == offset_of!($theirs, $field));)*
         assert!(size_of::<$ours>() == size_of::<$theirs>());
     };
 }
-/// Asserts that fields of ours are at these bytes.
+/// Asserts the byte offsets of fields.
 macro_rules! at_bytes {
     ($ours:ty: $($field:ident $at:expr,)*) => { $(assert!(offset_of!($ours, $field) == $at);)* };
 }
-/// Asserts that fields of ours begin at these words of the library's layout, counted from word `from`.
+/// Asserts that fields begin at these words of the library's layout, counted from word `from`.
 macro_rules! at_words {
     ($ours:ty, from $from:expr; $($field:ident $word:expr,)*) => {
         $(assert!(offset_of!($ours, $field) == byte($word - $from));)*
@@ -283,7 +283,7 @@ pub struct shmlimit_segment {
     pub unused: [u64; 352],
 }
 
-/// Where word number `word` is.
+/// The byte offset of a word.
 const fn byte(word: usize) -> usize {
     8 * word
 }
@@ -302,7 +302,7 @@ const _: () = {
     assert!(size_of::<shmlimit_segment>() == layout::SIZE);
 };
 
-/// Header, origin, rule states, what is effective.
+/// Header, origin, rule states and effective limits.
 const _: () = {
     use layout::header::*;
     assert!(size_of::<shmlimit_segment_header>() == byte(WORDS));
@@ -320,7 +320,7 @@ const _: () = {
     assert!(size_of::<[u64; 8]>() == byte(terms::TERMS_WORDS));
 };
 
-/// The whole: where the header says, and where the library has it.
+/// The whole segment: offsets as the header states them and as the library has them.
 const _: () = {
     type All = shmlimit_segment;
     at_bytes!(All: header SHMLIMIT_SEGMENT_HEADER_AT, lock SHMLIMIT_SEGMENT_LOCK_AT, version SHMLIMIT_SEGMENT_VERSION_AT,

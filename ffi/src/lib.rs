@@ -1,22 +1,23 @@
-//! The C ABI of shmlimit. It converts arguments and results, stops panics, and decides nothing.
+//! The C ABI of shmlimit. It converts arguments and results and stops panics. It makes no decisions.
 //!
-//! `include/shmlimit.h` is generated from this crate and committed; a test compares the two. The conventions of every
-//! function are at the top of that header (see `cbindgen.toml`). Its order is that of `tests/header_order`: a list of
-//! groups with their source files. Within a file the order of the source is the order of the header.
+//! `include/shmlimit.h` is generated from this crate and committed; a test compares the two. The conventions that
+//! hold for every function are at the top of that header (see `cbindgen.toml`). `tests/header_order` defines the
+//! header's order: a list of groups with their source files. Within a file, the order of the source is the order of
+//! the header.
 //!
 //! | what | where |
 //! | --- | --- |
-//! | numbers and messages of failures; texts for C | `boundary` |
-//! | no panic leaves the library, no thread is cancelled inside | `guard` |
-//! | the numbers | `code` |
-//! | following pointers that C hands over | `input` |
+//! | codes and messages of failures; strings for C | `boundary` |
+//! | stops panics and thread cancellation at the boundary | `guard` |
+//! | the codes | `code` |
+//! | following pointers that C passes in | `input` |
 //! | the layout of a segment, for programs that read one without the library | `layout` |
-//! | handles that can be checked | `table`, on the atomics of `sync` |
+//! | checked handles | `handle_table`, on the atomics of `sync` |
 //! | functions, by topic | `version`, `limiter`, `request`, `grant`, `ending`, `outcome`, `pending`, `operate`, `pause`, `remove`, `snapshot`, `listing`, `metrics`, `test_clock`, `text` |
 
-// The conventions of the header say once what callers must do.
+// The conventions at the top of the header state once what callers must do.
 #![allow(clippy::missing_safety_doc)]
-// Types have the names that C programs use.
+// The types have the names that C programs use.
 #![allow(non_camel_case_types)]
 
 mod boundary;
@@ -59,11 +60,11 @@ pub use test_clock::*;
 pub use text::*;
 pub use version::*;
 
-/// What the table of handles is made of. The models in `loom-tests` compile the table with loom's in place of these.
+/// The atomics of the handle table. The models in `loom-tests` compile the table with loom's types instead.
 mod sync {
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-    /// A place that is reached by pointer, for a moment that a model can see.
+    /// A cell that is reached by pointer inside a closure, so that a loom model can see when.
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {

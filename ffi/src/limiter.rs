@@ -95,7 +95,7 @@ pub struct shmlimit_options {
     pub on_mismatch: u32,
 }
 
-// SAFETY: a `usize` first; numbers and pointers: zeros are a value.
+// SAFETY: the struct is a `usize` followed by integers and pointers: zeros are a valid value.
 unsafe impl Growing for shmlimit_options {
     const NAME: &'static str = "shmlimit_options";
     const FIRST: usize = 64;
@@ -175,7 +175,7 @@ impl shmlimit_options {
         }
     }
 
-    /// The group or user with which to share the directory.
+    /// The group or user to share the directory with.
     fn account(&self) -> Result<Option<Account>, Failure> {
         let bad = |message: String| Failure::new(SHMLIMIT_BAD_VALUE, message);
         let by_number = self.flags & SHMLIMIT_OPEN_SHARE != 0;

@@ -1,4 +1,4 @@
-//! The names of limiters and presets.
+//! Lists of the names of limiters and presets.
 
 use crate::boundary::{Owned, call};
 use crate::guard::guard;
@@ -20,7 +20,7 @@ pub struct shmlimit_names {
     pub count: usize,
 }
 
-/// What C gets is the first field of what is freed.
+/// The allocation behind a list. C gets a pointer to its first field.
 #[repr(C)]
 struct Kept {
     shown: shmlimit_names,
@@ -68,7 +68,8 @@ pub unsafe extern "C-unwind" fn shmlimit_presets(names: *mut *const shmlimit_nam
 pub unsafe extern "C-unwind" fn shmlimit_names_free(names: *const shmlimit_names) {
     guard((), || {
         if !names.is_null() {
-            // SAFETY: the caller's word that they came from here, as the first field of a `Kept`, and are freed once.
+            // SAFETY: by the caller's contract the pointer came from this module, as the first field of a `Kept`,
+            // and is freed once.
             drop(unsafe { Box::from_raw(names.cast_mut().cast::<Kept>()) });
         }
     });

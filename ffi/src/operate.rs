@@ -1,4 +1,4 @@
-//! What an operator does to a limiter: change settings, force the breaker.
+//! Functions for operators: change settings, force the breaker into a state.
 
 use crate::boundary::{Failure, call};
 use crate::code::SHMLIMIT_NO_SUCH_STATE;

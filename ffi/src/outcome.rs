@@ -63,7 +63,7 @@ pub struct shmlimit_outcome {
     pub priority: u32,
 }
 
-// SAFETY: a `usize` first; numbers and pointers: zeros are a value.
+// SAFETY: the struct is a `usize` followed by integers and pointers: zeros are a valid value.
 unsafe impl Growing for shmlimit_outcome {
     const NAME: &'static str = "shmlimit_outcome";
     const FIRST: usize = 80;
@@ -113,7 +113,7 @@ pub struct shmlimit_advice {
     pub transitions: u32,
 }
 
-// SAFETY: a `usize` first, then numbers.
+// SAFETY: the struct is a `usize` followed by integers.
 unsafe impl Growing for shmlimit_advice {
     const NAME: &'static str = "shmlimit_advice";
     const FIRST: usize = 56;
@@ -164,10 +164,10 @@ pub extern "C-unwind" fn shmlimit_class_name(class: u32) -> *const c_char {
     })
 }
 
-/// No server sends more headers.
+/// A limit for the number of response headers. No server sends more.
 const MOST_HEADERS: usize = 4096;
 
-/// An outcome with its texts checked.
+/// An outcome whose strings have been checked.
 struct Ended<'c> {
     status: Option<u16>,
     error: Option<NetError>,
@@ -186,7 +186,7 @@ fn given(outcome: *const shmlimit_outcome) -> Result<shmlimit_outcome, Failure> 
 }
 
 impl shmlimit_outcome {
-    /// The short way of [`Ended::read`], for a status without lists and texts: most calls end like that.
+    /// The fast path of [`Ended::read`] for a status without lists and strings, which most calls have.
     #[inline]
     fn plain(&self) -> Option<Outcome<'static>> {
         let lists = self.header_count | self.head_length | self.cost_count;
@@ -217,7 +217,7 @@ impl<'c> Ended<'c> {
         };
         let priority = priority("shmlimit_outcome.priority", given.priority)?;
         let head = input::foreign_bytes("shmlimit_outcome.head", given.head, given.head_length)?;
-        // The library refuses a status that no server has, with its own message.
+        // The library refuses an invalid status with its own message.
         let status = match (given.status, error) {
             (0, None) => Some(response(&head).0.ok_or_else(|| {
                 bad("shmlimit_outcome has neither status nor error, nor a head with a status line".to_owned())

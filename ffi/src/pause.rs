@@ -19,7 +19,7 @@ pub struct shmlimit_pause_options {
     pub reason: *const c_char,
 }
 
-// SAFETY: a `usize` first; a number and a pointer: zeros are a value.
+// SAFETY: the struct is a `usize` followed by an integer and a pointer: zeros are a valid value.
 unsafe impl Growing for shmlimit_pause_options {
     const NAME: &'static str = "shmlimit_pause_options";
     const FIRST: usize = 24;

@@ -1,4 +1,4 @@
-//! Waiting step by step, for programs with an event loop of their own.
+//! Waiting step by step, for programs with their own event loop.
 
 use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_OK, SHMLIMIT_PENDING_DONE, SHMLIMIT_SLEEP, SHMLIMIT_TOO_MANY};
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 /// own, which is not in the queue yet.
 pub type shmlimit_pending = u64;
 
-/// A cell is empty while a step is under way.
+/// Waits by handle. A cell holds `None` while a step runs.
 static PENDING: Table<Mutex<Option<PendingAcquire>>> = Table::new(3);
 
 fn done() -> Failure {
@@ -36,7 +36,7 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
         let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
         let waiting = match answered(limiter::limiter(limiter)?.enqueue(&request))? {
             Ok(waiting) => waiting,
-            // Nothing was asked yet, so there is no refusal.
+            // No request was made yet, so the library cannot have refused it.
             Err(_) => return Err(done()),
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many calls wait in this process");

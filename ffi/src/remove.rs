@@ -8,7 +8,7 @@ use shmlimit::{Error, Limiter, Removal};
 use std::ffi::c_char;
 use std::io::ErrorKind;
 
-/// How many programs a message names.
+/// How many programs a message names at most.
 const NAMED: usize = 5;
 
 /// Removes a limiter with its file, and all that its rules have counted. If programs have it open, this one included, it
@@ -29,12 +29,12 @@ pub unsafe extern "C-unwind" fn shmlimit_remove(
         if let Some(options) = input::growing(options)? {
             builder = options.apply(builder)?;
         }
-        // No environment variable may change a limiter that is being removed.
+        // Environment variables must not change a limiter that is being removed.
         match builder.ignore_environment().remove(force != 0) {
             Ok(Removal::Removed) => Ok(()),
             Ok(Removal::InUse(users)) => Err(Failure::new(SHMLIMIT_IN_USE, in_use(name, &users))),
             Ok(_) => Err(unknown(name)),
-            // There is not even a directory.
+            // Not even the directory exists.
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Err(unknown(name)),
             Err(error) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! The request of a C program.
+//! Reading the request of a C program.
 
 use crate::boundary::Failure;
 use crate::code::SHMLIMIT_BAD_VALUE;
@@ -57,10 +57,10 @@ unsafe impl Growing for shmlimit_request {
     const FIRST: usize = 64;
 }
 
-/// No limiter has more units.
+/// A limit for the number of costs. No limiter has more units.
 const MOST_COSTS: usize = 64;
 
-/// A request with its texts checked.
+/// A request whose strings have been checked.
 pub(crate) struct ParsedRequest<'c> {
     costs: Vec<(&'c str, u64)>,
     priority: Priority,
@@ -71,7 +71,7 @@ pub(crate) struct ParsedRequest<'c> {
 }
 
 impl<'c> ParsedRequest<'c> {
-    /// `None` if the pointer is NULL: one request with background priority.
+    /// Reads a request. Returns `None` if the pointer is NULL, which means one request with background priority.
     pub(crate) fn read(request: *const shmlimit_request) -> Result<Option<ParsedRequest<'c>>, Failure> {
         let Some(given) = input::growing(request)? else { return Ok(None) };
         if given.reserved != 0 {
@@ -111,7 +111,7 @@ impl<'c> ParsedRequest<'c> {
 
     /// Calls `stop`.
     pub(crate) fn stop(&self) -> bool {
-        // SAFETY: the caller's word that its function may be called with its context, and returns.
+        // SAFETY: the caller's contract says that the function may be called with its context, and that it returns.
         self.stop.is_some_and(|stop| unsafe { stop(self.context) } != 0)
     }
 }

@@ -1,6 +1,6 @@
-//! A limiter at one moment, in plain C structs.
+//! A snapshot of a limiter in plain C structs.
 
-// Generated code borrows a `String` and a `&'static str` in the same way.
+// The generated code borrows a `String` and a `&'static str` in the same way.
 #[allow(clippy::needless_borrow)]
 #[rustfmt::skip] // generated
 mod fill;
@@ -15,7 +15,7 @@ use crate::request::{SHMLIMIT_PRIORITY_BACKGROUND, SHMLIMIT_PRIORITY_USER, SHMLI
 use shmlimit::Priority;
 pub use structs::*;
 
-/// What C gets is the first field of what is freed.
+/// The allocation behind a snapshot. C gets a pointer to its first field.
 #[repr(C)]
 struct Kept {
     shown: shmlimit_snapshot,
@@ -44,7 +44,8 @@ pub unsafe extern "C-unwind" fn shmlimit_snapshot_take(
 pub unsafe extern "C-unwind" fn shmlimit_snapshot_free(snapshot: *const shmlimit_snapshot) {
     guard((), || {
         if !snapshot.is_null() {
-            // SAFETY: the caller's word that it came from here, as the first field of a `Kept`, and is freed once.
+            // SAFETY: by the caller's contract the pointer came from this module, as the first field of a `Kept`,
+            // and is freed once.
             drop(unsafe { Box::from_raw(snapshot.cast_mut().cast::<Kept>()) });
         }
     });

@@ -1,4 +1,4 @@
-//! Texts about a limiter that the library allocates for C.
+//! Strings about a limiter that the library allocates for C.
 
 use crate::boundary::call;
 use crate::guard::guard;
@@ -6,7 +6,7 @@ use crate::input::Slot;
 use crate::limiter::{self, shmlimit_limiter};
 use std::ffi::{CString, c_char};
 
-/// A text that C frees with [`shmlimit_text_free`].
+/// Allocates a string that C frees with [`shmlimit_text_free`].
 pub(crate) fn text(text: String) -> *mut c_char {
     CString::new(text).unwrap_or_default().into_raw()
 }
@@ -47,7 +47,7 @@ pub unsafe extern "C-unwind" fn shmlimit_environment_changes(
 pub unsafe extern "C-unwind" fn shmlimit_text_free(text: *mut c_char) {
     guard((), || {
         if !text.is_null() {
-            // SAFETY: the caller's word that it came from here, and is freed once.
+            // SAFETY: by the caller's contract the pointer came from this module and is freed once.
             drop(unsafe { CString::from_raw(text) });
         }
     });

@@ -1,4 +1,4 @@
-//! The version of the library, and of the files it can open.
+//! The versions of the library and of the files it can open.
 
 use crate::guard::guard;
 use shmlimit_segment::layout;

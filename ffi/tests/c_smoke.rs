@@ -1,6 +1,7 @@
-//! A C program compiles against the header without a warning, links with the static library, and runs.
+//! A C program compiles against the header without warnings, links with the static library, and runs.
 
-// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
+// These tests use this machine's compiler. scripts/platforms/windows-c compiles and runs the same programs for
+// Windows.
 #![cfg(unix)]
 
 #[allow(dead_code)]
@@ -20,7 +21,7 @@ fn a_c_program_links_with_the_static_library_and_agrees_with_it() {
     assert_eq!(String::from_utf8_lossy(&ran.stdout), expected);
 }
 
-/// Compiles a source of these lines with these options.
+/// Compiles a source file with these lines and options.
 fn compiles(ending: &str, lines: &str, options: &[&str]) -> Result<(), String> {
     let directory = tempfile::tempdir().unwrap();
     let source = directory.path().join(format!("source.{ending}"));
@@ -79,6 +80,6 @@ fn cpp_programs_use_the_wrapper_with_and_without_exceptions() {
 }
 
 #[test]
-fn a_c_program_names_a_rate_and_what_happens_on_a_mismatch_and_removes_limiters() {
+fn a_c_program_sets_rates_handles_mismatches_and_removes_limiters() {
     Program::new("ffi/tests/c/opening.c").run();
 }

@@ -1,7 +1,8 @@
-//! Programs in C and C++ compile against the header, link with the static library, and run. The examples do what they
-//! show, beside each other and the tool, against a server that counts.
+//! The C and C++ examples compile against the header, link with the static library, and do what they show. They run
+//! at the same time as each other and the command-line tool, against a server that counts calls.
 
-// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
+// These tests use this machine's compiler. scripts/platforms/windows-c compiles and runs the same programs for
+// Windows.
 #![cfg(unix)]
 
 #[allow(dead_code)]
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::Program;
 
-/// Answers every call with 200, but the ones of these numbers (from 1) with 429 and `Retry-After: 1`.
+/// Answers every call with 200, except the calls with these numbers (from 1): these get 429 and `Retry-After: 1`.
 struct Server {
     url: String,
     calls: Arc<AtomicU64>,
@@ -68,7 +69,7 @@ fn status(tool: &Path, limiters: &Path, name: &str) -> Value {
     serde_json::from_slice(&said.stdout).unwrap()
 }
 
-/// Waits until somebody waits in the queue.
+/// Waits until a call is in the queue.
 fn until_it_waits(tool: &Path, limiters: &Path, name: &str) {
     let late = Instant::now() + Duration::from_secs(30);
     while status(tool, limiters, name)["queue"].as_array().unwrap().is_empty() {
@@ -118,9 +119,9 @@ fn workers_in_c_and_cpp_share_tmdb_with_the_tool() {
 }
 
 #[test]
-fn workers_without_a_server_to_ask_record_that() {
+fn workers_record_a_missing_server() {
     let tool = support::tool();
-    // Bound, and closed again: nobody listens there.
+    // This listener is closed at once, so no server listens at its address.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for source in ["examples/c/worker.c", "examples/cpp/worker.cpp"] {
         let program = Program::new(source);
@@ -156,11 +157,11 @@ fn workers_hold_permits_without_a_url_and_stop_at_a_signal() {
 }
 
 #[test]
-fn an_event_loop_waits_for_several_calls_and_hears_its_input_meanwhile() {
+fn an_event_loop_waits_for_several_calls_and_reads_its_input_meanwhile() {
     let tool = support::tool();
     let program = Program::new("examples/c/event_loop.c");
     make(&tool, &program.limiters, "api", &["--rate", "1000/s", "--concurrency", "1"]);
-    // Its input stays open to the end.
+    // Its standard input stays open to the end.
     let mut command = program.command();
     let mut child = command
         .args(["api", "--count", "50", "--at-once", "8"])

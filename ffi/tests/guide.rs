@@ -1,7 +1,8 @@
-//! Every piece of C and C++ in docs/c.md and README.md compiles without a warning, and those that are programs, or can be
-//! made one, run.
+//! Every C and C++ sample in docs/c.md and README.md compiles without warnings. Every sample that is a program, or
+//! can be completed to one, runs.
 
-// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
+// These tests use this machine's compiler. scripts/platforms/windows-c compiles and runs the same programs for
+// Windows.
 #![cfg(unix)]
 
 #[allow(dead_code)]
@@ -9,7 +10,7 @@ mod support;
 
 use support::Program;
 
-/// The pieces of a language in a page: the line each begins at, and its text.
+/// The samples of one language in a page: the line where each begins, and its text.
 fn pieces(page: &str, language: &str) -> Vec<(usize, String)> {
     let guide = std::fs::read_to_string(support::root().join(page)).unwrap();
     let mut pieces = Vec::new();
@@ -24,7 +25,7 @@ fn pieces(page: &str, language: &str) -> Vec<(usize, String)> {
     pieces
 }
 
-/// What a piece without a main stands in: a limiter that is open, and in C a grant.
+/// Wraps a sample without a main function: provides an open limiter, and in C a grant.
 fn framed(piece: &str, language: &str) -> String {
     if language == "cpp" {
         let before = "#include <shmlimit.hpp>\n#include <iostream>\n\nusing namespace std::chrono_literals;\n\n\
@@ -42,7 +43,7 @@ fn framed(piece: &str, language: &str) -> String {
 }
 
 #[test]
-fn every_piece_of_the_guide_compiles_and_runs() {
+fn every_sample_of_the_guide_compiles_and_runs() {
     for (page, language, least) in
         [("docs/c.md", "c", 7), ("docs/c.md", "cpp", 5), ("README.md", "c", 1), ("README.md", "cpp", 1)]
     {

@@ -1,6 +1,6 @@
-//! The committed headers are those that this source gives.
+//! The committed headers equal the headers that this source generates.
 
-// It asks cargo about the crate, which is not there under Wine; the source is the same everywhere.
+// The test asks cargo about the crate, and cargo does not exist under Wine. The source is the same on every system.
 #![cfg(unix)]
 
 mod header_order;
@@ -14,7 +14,7 @@ fn crate_directory() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The two headers: the functions, and the layout of a segment for those who read one without them.
+/// The two headers: the functions, and the layout of a segment for programs that read one without them.
 const HEADERS: [Header; 2] = [
     Header { file: "shmlimit.h", config: "cbindgen.toml", is_layout: false },
     Header { file: "shmlimit_segment.h", config: "cbindgen-segment.toml", is_layout: true },
@@ -46,13 +46,14 @@ impl Header {
                 names(|other| other.strip_prefix(crate_directory().join("src")) == Ok(file))
             });
         }
-        // Before the end of the include guard, after everything that cbindgen knows.
+        // Inserts before the end of the include guard, after everything that cbindgen generates.
         let (before, end) = header.split_at(header.rfind("#endif").unwrap());
         format!("{before}{}\n{end}", layout_facts::assertions())
     }
 }
 
-/// The codes of algorithms and header formats. They come from the library's enums, so that a new one needs no line here.
+/// The codes of algorithms and header formats. They come from the library's enums, so a new code needs no line
+/// here.
 fn stored_codes() -> String {
     let algorithms = Algorithm::ALL.iter().map(|one| ("ALGORITHM", one.as_str(), *one as u8));
     let formats = HeaderFormat::ALL.iter().map(|one| ("HEADERS", one.as_str(), *one as u8));
@@ -69,7 +70,7 @@ fn is_layout(file: &Path) -> bool {
     within.starts_with("layout") || within == Path::new("layout.rs")
 }
 
-/// The names that C sees of the items in some source files.
+/// The C names of the items in the wanted source files.
 fn names(wanted: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut files = Vec::new();
     sources(&crate_directory().join("src"), &mut files);
@@ -87,7 +88,7 @@ fn names(wanted: impl Fn(&Path) -> bool) -> Vec<String> {
     texts.flat_map(|text| text.lines().filter_map(name).collect::<Vec<_>>()).collect()
 }
 
-/// Every source file of the crate.
+/// Collects every source file of the crate.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -97,7 +98,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 
 /// `scripts/languages/header` sets the variable to write the headers instead of comparing them.
 #[test]
-fn the_committed_headers_are_what_the_source_gives() {
+fn the_committed_headers_equal_the_generated_ones() {
     for header in HEADERS {
         let generated = header.generated();
         if std::env::var_os("SHMLIMIT_WRITE_HEADER").is_some() {
@@ -155,7 +156,7 @@ fn the_header_is_in_the_order_in_which_a_program_needs_it() {
 }
 
 #[test]
-fn the_version_macros_are_those_of_cargo() {
+fn the_version_macros_equal_cargos_version() {
     let header = HEADERS[0].generated();
     let [major, minor, patch] = ["MAJOR", "MINOR", "PATCH"].map(|part| {
         let found =
@@ -166,7 +167,7 @@ fn the_version_macros_are_those_of_cargo() {
     assert!(header.contains(&format!("#define SHMLIMIT_VERSION \"{}\"\n", env!("CARGO_PKG_VERSION"))));
 }
 
-/// What C++ programs have no use for: they have types, destructors and enums in place of it.
+/// Items that the C++ header does not need: it has types, destructors and enums instead.
 const NOT_IN_CPP: [&str; 5] = [
     "SHMLIMIT_OK",
     "SHMLIMIT_LAYOUT_VERSION",

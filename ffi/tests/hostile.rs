@@ -1,7 +1,9 @@
-//! Programs in C that do everything wrong: a clear number each, and nothing is left behind. Each says nothing if all is
-//! well, and else where it is not. scripts/languages/c-tests runs the same ones with other compilers, and under tools that watch.
+//! C programs that misuse the library: each call returns a specific code, and nothing stays allocated. Each program
+//! prints nothing if it succeeds, and otherwise the place of the failure. scripts/languages/c-tests runs the same
+//! programs with other compilers and under checking tools.
 
-// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
+// These tests use this machine's compiler. scripts/platforms/windows-c compiles and runs the same programs for
+// Windows.
 #![cfg(unix)]
 
 #[allow(dead_code)]
@@ -14,12 +16,12 @@ use std::process::{Command, Stdio};
 use support::Program;
 
 #[test]
-fn arguments_that_make_no_sense_are_refused_with_a_number_each() {
+fn invalid_arguments_are_rejected_with_specific_codes() {
     Program::new("ffi/tests/c/arguments.c").run();
 }
 
 #[test]
-fn handles_that_are_over_or_never_were_do_nothing() {
+fn closed_and_invalid_handles_return_an_error() {
     Program::new("ffi/tests/c/handles.c").run();
 }
 
@@ -29,7 +31,7 @@ fn r140_grants_do_not_cross_a_fork_and_handles_do() {
 }
 
 #[test]
-fn processes_share_a_limiter_and_killed_ones_give_back_what_they_had() {
+fn processes_share_a_limiter_and_killed_ones_give_back_their_permits() {
     Program::new("ffi/tests/c/processes.c").run();
 }
 
@@ -39,12 +41,12 @@ fn directories_may_have_any_name_that_is_utf8() {
 }
 
 #[test]
-fn a_wait_can_be_stopped_and_stepped_and_takes_nothing_then() {
+fn a_wait_can_be_stopped_or_stepped_and_a_stopped_one_takes_nothing() {
     Program::new("ffi/tests/c/waits.c").run();
 }
 
 #[test]
-fn counts_are_exact_among_threads_and_messages_their_own() {
+fn counts_are_exact_and_messages_are_separate_among_threads() {
     Program::new("ffi/tests/c/threads.c").run();
 }
 
@@ -59,18 +61,19 @@ fn test_clock_moves_instead_of_making_calls_sleep() {
 }
 
 #[test]
-fn numbers_and_their_names_never_change() {
+fn codes_and_their_names_never_change() {
     Program::new("ffi/tests/c/codes.c").run();
 }
 
 #[test]
-fn nothing_is_left_behind_by_thousands_of_errors() {
+fn thousands_of_errors_leave_nothing_behind() {
     Program::new("ffi/tests/c/nothing_left.c").run();
 }
 
-/// Everything that C is shown is what the tool shows. Times pass between the two: of those only whether there is one.
+/// The snapshot in C has the same values as the tool's output. Time passes between the two, so times are compared
+/// only as present or absent.
 #[test]
-fn a_snapshot_says_what_status_says() {
+fn a_snapshot_equals_the_tools_status() {
     let tool = support::tool();
     let program = Program::new("ffi/tests/c/snapshot.c");
     let mut running = program
@@ -98,7 +101,7 @@ fn status(tool: &Path, limiters: &Path, name: &str) -> Value {
     serde_json::from_slice(&said.stdout).unwrap()
 }
 
-/// Every value in `shown` is in `said`. How many there were.
+/// Checks that every value of `shown` is in `said`. Returns the number of values.
 fn compare(at: &str, shown: &Value, said: &Value) -> usize {
     match (shown, said) {
         (Value::Object(fields), Value::Object(others)) => {

@@ -1,4 +1,4 @@
-//! What the header's structs say of a segment is what the library put there, also where several numbers share a word.
+//! The header's structs read from a segment what the library wrote there, also where several numbers share a word.
 
 use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, Fairness, Limiter, Policy, PolicyDraft, RuleDraft};
@@ -11,7 +11,7 @@ use std::time::Duration;
 fn segment(directory: &std::path::Path) -> Box<shmlimit_segment> {
     let bytes = std::fs::read(directory.join("full.shm")).unwrap();
     assert!(bytes.len() >= size_of::<shmlimit_segment>());
-    // SAFETY: the struct is integers only, and there are enough bytes; they need not be aligned.
+    // SAFETY: the struct contains only integers, and there are enough bytes; they need not be aligned.
     Box::new(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
 }
 
@@ -95,7 +95,7 @@ fn a_policy_reads_the_same_through_the_header() {
 }
 
 #[test]
-fn what_is_called_unused_is_zero() {
+fn unused_fields_are_zero() {
     let directory = tempfile::tempdir().unwrap();
     let _limiter = Limiter::builder("full")
         .directory(directory.path())

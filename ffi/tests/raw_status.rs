@@ -1,6 +1,8 @@
-//! `examples/c/raw_status.c`, which knows a segment from the header alone, says what `shmlimit status --json` says.
+//! `examples/c/raw_status.c`, which knows a segment only from the header, prints the same as `shmlimit status
+//! --json`.
 
-// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
+// These tests use this machine's compiler. scripts/platforms/windows-c compiles and runs the same programs for
+// Windows.
 #![cfg(unix)]
 
 mod raw;
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 
-/// Several rules, units and algorithms, a breaker, a name of the greatest length.
+/// Several rules, units and algorithms, a breaker, and a name of the maximum length.
 const FULL: &str = r#"
 provider = "a-provider-of-thirty-two-letters"
 concurrency = 3
@@ -59,7 +61,7 @@ kind = "consecutive"
 failure_threshold = 2
 "#;
 
-/// Compares everything both say. `dead` participants are the raw file's alone: the tool lists the living.
+/// Compares every value that both print. Only the raw file shows `dead` participants: the tool lists the live ones.
 #[track_caller]
 fn agree(raw: &Raw, status: &Value) {
     let number = |key: &str| raw.number(key);
@@ -105,7 +107,7 @@ fn agree(raw: &Raw, status: &Value) {
     assert_eq!(living, wanted);
 }
 
-/// Both compilers' programs agree with the tool and with each other.
+/// The programs of both compilers agree with the tool and with each other.
 #[track_caller]
 fn all_agree(home: &Home, name: &str) -> Raw {
     let before = home.status(name);
@@ -165,7 +167,7 @@ fn participants_waiters_outcomes_and_the_gate_read_the_same() {
     let counts = ["ok", "429", "5xx", "net", "other", "consec429"].map(|key| raw.number(key));
     assert_eq!(counts, [2, 1, 1, 1, 1, 1]);
     assert!(raw.number("gate_ns") > 3_500_000_000_000);
-    // The gate stays closed for an hour: those who wait would do so for as long.
+    // The gate stays closed for an hour, and the waiting processes would wait as long.
     waiters.into_iter().for_each(raw::kill_group);
     holders.into_iter().for_each(raw::end);
 }
@@ -191,7 +193,7 @@ fn states_read_the_same_under_both_breakers() {
 }
 
 #[test]
-fn a_participant_that_was_killed_is_shown_dead_and_the_others_alive() {
+fn a_killed_participant_is_shown_dead_and_the_others_alive() {
     let home = Home::new();
     home.init("full", FULL);
     let (lives, dies) = (home.hold("full", "user"), home.hold("full", "user"));
@@ -208,7 +210,7 @@ fn a_participant_that_was_killed_is_shown_dead_and_the_others_alive() {
     raw::end(lives);
 }
 
-/// A role: changes the limiter as fast as it can until its standard input ends.
+/// A role of this test program: changes the limiter as fast as it can until its standard input ends.
 #[test]
 fn hammer() {
     let Some(directory) = std::env::var_os("RAW_STATUS_HAMMER") else { return };
@@ -225,7 +227,7 @@ fn hammer() {
 }
 
 #[test]
-fn a_copy_is_one_committed_state_while_others_write_as_fast_as_they_can() {
+fn a_copy_is_one_committed_state_while_others_write_at_full_speed() {
     let home = Home::new();
     home.init("full", "concurrency = 3\nconcurrency_background = 1\n");
     let mut hammers: Vec<Child> = (0..2)
@@ -261,9 +263,9 @@ fn a_copy_is_one_committed_state_while_others_write_as_fast_as_they_can() {
     all_agree(&home, "full");
 }
 
-/// Changes the bytes at `at`, and says what the example makes of the file.
+/// Changes the bytes at `at`, and returns the example's error message for the file.
 fn refusal(home: &Home, at: u64, bytes: &[u8]) -> String {
-    // The tool leaves alone what is not its own: away with what the last change left.
+    // The tool does not replace a file that is not a segment. So the file from the last change is deleted first.
     let _ = std::fs::remove_file(home.file("full"));
     home.tool(&["init", "full", "--rate", "10/s", "--burst", "10"]);
     let file = std::fs::OpenOptions::new().write(true).open(home.file("full")).unwrap();
@@ -274,7 +276,7 @@ fn refusal(home: &Home, at: u64, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_that_is_no_segment_or_a_damaged_one_is_refused_and_left_alone() {
+fn a_foreign_or_damaged_file_is_refused_and_left_unchanged() {
     let home = Home::new();
     let not_ours = "not a segment of this machine";
     assert!(refusal(&home, 0, b"NOTLIMIT").contains(not_ours));

@@ -1,10 +1,10 @@
-"""What a call costs from Python: nanoseconds, the median of several runs and the best.
+"""The cost of a call from Python in nanoseconds: the median of several runs, and the fastest run.
 
     python ffi/python/benches/calls.py [--runs N] [--number N] [--json]
 
-Each line is the whole statement as Python runs it, with the loop of timeit, which the line "nothing" shows. It is the
-time that this thread ran: nothing here waits, and what others do on the machine counts less that way. Figures of one
-machine compare only with figures of the same run.
+Each line is the whole statement as Python runs it, including the loop of timeit, whose cost is the line "nothing".
+The time is the processor time of this thread: no statement waits, and other programs on the machine disturb it
+less. Compare figures only with figures of the same run.
 """
 
 import argparse
@@ -38,7 +38,7 @@ TWO = "".join(
 
 
 def things(directory):
-    """What the statements use."""
+    """Creates the objects that the statements use."""
     limiter = shmlimit.Limiter("plenty", directory=directory, rate="1000000000/s", burst=1_000_000_000)
     scarce = shmlimit.Limiter("scarce", directory=directory, rate="1/h", burst=1)
     scarce.acquire().release()
@@ -53,7 +53,7 @@ def things(directory):
 
 
 def measure(runs, number):
-    """Every statement in turn, run after run, so that a busy moment hits all of them alike."""
+    """Runs all statements in turn, run after run, so that a busy moment of the machine affects all of them alike."""
     with tempfile.TemporaryDirectory() as directory:
         names = things(directory)
         seen = {what: [] for what in STATEMENTS}

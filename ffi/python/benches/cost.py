@@ -1,7 +1,7 @@
-"""What a call costs from Python, beside PyrateLimiter, in the same run.
+"""The cost of a call from Python, compared with PyrateLimiter in the same run.
 
-Everybody takes turns in short batches; a ratio is the median over the rounds of the batch divided by that of a clock
-read in the same round. Each subject is what a user of that package would write.
+The subjects take turns in short batches. A ratio is the median over the rounds of a batch's time divided by the
+time of a clock read in the same round. Each subject is the code that a user of that package would write.
 
     python cost.py [--rounds=N]
 """
@@ -23,7 +23,7 @@ import shmlimit
 
 BATCH_SECONDS = 0.01
 CONTENTION_SECONDS = 2.0
-# So much that nothing is refused.
+# So many calls that no limiter refuses one.
 PLENTY = 10_000_000
 
 
@@ -143,7 +143,7 @@ def theirs_awaited(limiter):
 
 
 def timed(loop, subject, n):
-    """Nanoseconds of processor time of one call: what other programs on the machine take does not count."""
+    """Nanoseconds of processor time per call. Time that other programs on the machine use is not included."""
     begin = time.thread_time_ns()
     if asyncio.iscoroutinefunction(subject):
         loop.run_until_complete(subject(n))
@@ -218,7 +218,7 @@ def contender(kind, directory, begin, end, counted):
 
 
 def together(directory, processes, repeats=3):
-    """Thousand calls a second of all processes together."""
+    """Thousands of calls per second of all processes together."""
     context = multiprocessing.get_context("spawn")
     rates = {"shmlimit": [], "SQLite": []}
     for _ in range(repeats):

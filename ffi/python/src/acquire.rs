@@ -1,4 +1,4 @@
-//! The methods of a limiter that are called often: asking for a call, and recording how one ended.
+//! The limiter methods that are called often: acquiring a grant and recording an outcome.
 
 use crate::advice::Advice;
 use crate::arguments::ParsedRequest;
@@ -46,9 +46,10 @@ fn wait(this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<OwnedGrant
     let py = this.py();
     let request = &asked.request();
     let handle = this.get().handle(py)?;
-    // Signals are for the main thread. Another one, which may be left behind when the program ends, asks for nothing.
+    // Only the main thread handles signals. Another thread may be left behind when the program ends, so it never
+    // takes Python's lock to check for signals.
     let checks_signals = match is_main_thread(py) {
-        // An interpreter that is ending has no modules any more.
+        // An interpreter that is shutting down has no modules any more.
         Err(error)
             if error.is_instance_of::<PyImportError>(py) || error.is_instance_of::<PyAttributeError>(py) =>
         {
@@ -59,15 +60,17 @@ fn wait(this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<OwnedGrant
     let mut raised = None;
     let mut notice = WaitNotice::new(this.get());
     let mut is_first = listeners::has_callbacks(this)?;
-    // Python's lock is not held while the call waits, so what belongs to it crosses as a reference that counts nothing.
+    // Python's lock is not held while the call waits, so the limiter is passed as a reference without a reference
+    // count.
     let limiter = this.as_unbound();
     let stop = || {
         let tells = std::mem::take(&mut is_first);
         if !tells && !checks_signals {
             return false;
         }
-        // SAFETY: the main thread, which let go of Python's lock below, may take it back as long as there is an interpreter,
-        // also in one that is ending. Another thread takes it back once, right at the beginning of its wait.
+        // SAFETY: the main thread released Python's lock below. It may take the lock back as long as the
+        // interpreter exists, even while the interpreter shuts down. Another thread takes it back only once, right
+        // at the beginning of its wait.
         raised = unsafe {
             Python::attach_unchecked(|py| {
                 let told = if tells { notice.waits(limiter.bind(py), asked) } else { Ok(()) };
@@ -85,7 +88,7 @@ fn wait(this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<OwnedGrant
     match (waited, raised) {
         (_, Some(raised)) => Err(raised),
         (Ok(Some(grant)), None) => Ok(grant),
-        // Nobody called it off, so that this cannot be.
+        // Unreachable: without an exception `stop` never ends the wait.
         (Ok(None), None) => Err(errors::closed(py, this.get().name())),
         (Err(error), None) => Err(listeners::refused(this, &handle, &error)),
     }

@@ -1,18 +1,18 @@
-//! What a limiter made of an outcome.
+//! The limiter's answer to an outcome.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use shmlimit::{Limiter, Transition};
 
-/// What a limiter made of an outcome, and what to do then.
+/// The limiter's answer to an outcome: what it changed, and whether to try again.
 #[pyclass(frozen, module = "shmlimit")]
 pub struct Advice {
     inner: shmlimit::Advice,
     transitions: Vec<Change>,
 }
 
-/// Names of the state before, of the state after, and why.
+/// The names of the old state, of the new state, and of the cause.
 type Change = (&'static str, &'static str, &'static str);
 
 static TRANSITION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -27,14 +27,14 @@ impl Advice {
     }
 }
 
-/// Transitions in words.
+/// The names of transitions.
 pub fn changes(transitions: &[Transition], limiter: Option<&Limiter>) -> Vec<Change> {
     let policy = limiter.and_then(|limiter| limiter.policy().ok());
     let kind = policy.map_or(shmlimit_kernel::policy::BreakerKind::Fsm, |policy| policy.breaker().kind());
     transitions.iter().map(|one| (one.from.as_str(kind), one.to.as_str(kind), one.cause.as_str())).collect()
 }
 
-/// Transitions as Python's dataclass: they happened just now.
+/// Transitions as Python's dataclass. They happened just now.
 pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let class = TRANSITION.import(py, "shmlimit", "Transition")?;
     changes.iter().map(|(from, to, reason)| class.call1((0.0, *from, *to, *reason))).collect()
@@ -48,7 +48,7 @@ impl Advice {
         self.inner.outcome_class.as_str()
     }
 
-    /// Outcomes that count, this one included.
+    /// The number of outcomes that count, including this one.
     #[getter]
     fn samples(&self) -> u32 {
         self.inner.samples
@@ -60,7 +60,7 @@ impl Advice {
         self.inner.error_ratio
     }
 
-    /// Successive 429.
+    /// The number of successive 429.
     #[getter]
     fn consec429(&self) -> u32 {
         self.inner.consec429
@@ -72,13 +72,13 @@ impl Advice {
         self.inner.wait.as_secs_f64()
     }
 
-    /// The longest that wait could have been.
+    /// The longest possible wait.
     #[getter]
     fn wait_at_most(&self) -> f64 {
         self.inner.wait_at_most.as_secs_f64()
     }
 
-    /// Where the wait comes from: "retry_after" or "backoff"; None if there is nothing to wait for.
+    /// Where the wait comes from: "retry_after" or "backoff"; None if no wait is needed.
     #[getter]
     fn wait_source(&self) -> Option<&'static str> {
         self.inner.wait_source.map(|source| source.as_str())
@@ -90,7 +90,7 @@ impl Advice {
         self.inner.retry
     }
 
-    /// What this changed, and timers that were due.
+    /// The transitions that this outcome caused, and those of timers that were due.
     #[getter]
     fn transitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, as_objects(py, &self.transitions)?)

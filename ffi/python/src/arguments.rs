@@ -1,4 +1,4 @@
-//! What callers ask for, as they say it in Python. Whatever makes no sense is refused with the argument's name.
+//! Reads the arguments of Python callers. An invalid argument raises an exception with the argument's name.
 
 use crate::method::Arguments;
 use crate::names::{Key, MISMATCHES, Names};
@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
 use shmlimit::{OnMismatch, Priority, Request, UnknownName};
 use std::time::{Duration, SystemTime};
 
-/// A call that wants to be made, with what it borrows in Rust.
+/// A request, with the Rust values that it borrows from.
 #[derive(Default)]
 pub struct ParsedRequest {
     pub requests: Option<u64>,
@@ -22,7 +22,7 @@ const TRY_ACQUIRE_KEYS: &[Key] = &[Key::Cost, Key::Priority];
 const ACQUIRE_KEYS: &[Key] = &[Key::Cost, Key::Priority, Key::Timeout, Key::Deadline];
 
 impl ParsedRequest {
-    /// The keywords of `acquire` (`waits`), or those of `try_acquire`, which has no time.
+    /// Reads the keywords of `acquire` (`waits`), or those of `try_acquire`, which has no timeout and no deadline.
     #[inline]
     pub fn read(arguments: &Arguments<'_, '_>, waits: bool) -> PyResult<ParsedRequest> {
         arguments.at_most(0)?;
@@ -42,7 +42,7 @@ impl ParsedRequest {
         Ok(asked)
     }
 
-    /// It as the library takes it.
+    /// The request as the library takes it.
     #[inline]
     pub fn request(&self) -> Request<'_> {
         let mut request = Request::new().priority(self.priority);
@@ -62,15 +62,15 @@ impl ParsedRequest {
     }
 }
 
-/// What a call costs.
+/// The cost of a call.
 pub enum Cost {
-    /// So many requests.
+    /// A number of requests.
     Requests(u64),
-    /// So much of each unit.
+    /// An amount of each unit.
     Units(Vec<(String, u64)>),
 }
 
-/// A whole number, or a mapping of units to whole numbers.
+/// Reads a whole number, or a mapping of units to whole numbers.
 pub fn cost(value: &Bound<'_, PyAny>) -> PyResult<Cost> {
     if value.is_instance_of::<PyInt>() {
         return amount("cost", value).map(Cost::Requests);
@@ -90,12 +90,12 @@ pub fn cost(value: &Bound<'_, PyAny>) -> PyResult<Cost> {
     Ok(Cost::Units(costs.into_iter().map(|(amount, unit)| (unit, amount)).collect()))
 }
 
-/// A whole number that is not negative.
+/// Reads a whole number that is not negative.
 pub fn amount(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     whole(name, value, "0 or more, and less than 2 ** 64")
 }
 
-/// A whole number of some kind.
+/// Reads a whole number of a Rust integer type.
 pub fn whole<'a, 'py, T>(name: &str, value: &'a Bound<'py, PyAny>, bounds: &str) -> PyResult<T>
 where
     T: FromPyObject<'a, 'py, Error = PyErr>,
@@ -109,7 +109,7 @@ where
     })
 }
 
-/// One of the three words.
+/// Reads one of the three priorities.
 #[inline]
 pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
     match Names::get(value.py()).priority(value) {
@@ -121,7 +121,7 @@ pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
     }
 }
 
-/// What happens if the limiter exists with other settings.
+/// Reads what to do if the limiter exists with other settings.
 pub fn mismatch(value: &Bound<'_, PyAny>) -> PyResult<OnMismatch> {
     let text = word("on_mismatch", value)?;
     let found = MISMATCHES.iter().find(|(name, _)| *name == text);
@@ -130,7 +130,7 @@ pub fn mismatch(value: &Bound<'_, PyAny>) -> PyResult<OnMismatch> {
         .ok_or_else(|| unknown("on_mismatch", &text, &MISMATCHES.map(|(name, _)| name)))
 }
 
-/// The text of an argument that is one.
+/// Reads an argument that must be a string.
 pub fn word(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     match value.cast::<PyString>() {
         Ok(text) => match text.to_cow() {
@@ -141,29 +141,29 @@ pub fn word(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// Seconds from now; nothing for as long as it takes.
+/// Reads a timeout; `None` means no timeout.
 fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
     let seconds = seconds("timeout", value)?;
     Ok(if seconds.is_infinite() { None } else { Some(duration("timeout", seconds)?) })
 }
 
-/// How long a pause lasts; nothing for as long as it takes.
+/// Reads the length of a pause; `None` means that it lasts until the limiter is resumed.
 pub fn pause_length(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
     let seconds = seconds("duration", value)?;
     Ok(if seconds.is_infinite() { None } else { Some(duration("duration", seconds)?) })
 }
 
-/// A moment until which a call may wait; nothing for as long as it takes.
+/// Reads the deadline of a call; `None` means no deadline.
 fn deadline(value: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
     point_in_time("deadline", value)
 }
 
-/// A moment, which must be finite.
+/// Reads a moment, which must be finite.
 pub fn moment(name: &str, value: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
     point_in_time(name, value)?.ok_or_else(|| PyValueError::new_err(format!("{name} must be finite")))
 }
 
-/// A moment; nothing for the end of time.
+/// Reads a moment; `None` means a moment that never comes.
 fn point_in_time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
     let wanted = "an aware datetime or seconds since the epoch";
     let seconds: f64 = if is_number(value) {
@@ -184,16 +184,16 @@ fn point_in_time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<System
     if seconds == f64::INFINITY {
         return Ok(None);
     }
-    // What was over before 1970 is over.
+    // A moment before 1970 has passed, whatever its distance.
     Ok(SystemTime::UNIX_EPOCH.checked_add(duration(name, seconds.max(0.0))?))
 }
 
-/// How long something took.
+/// Reads the latency of a call.
 pub fn latency(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     passing("latency", value)
 }
 
-/// A length of time, which must be finite.
+/// Reads a length of time, which must be finite.
 pub fn passing(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let seconds = seconds(name, value)?;
     if seconds.is_infinite() {
@@ -202,7 +202,7 @@ pub fn passing(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     duration(name, seconds)
 }
 
-/// Seconds as a number or as a `timedelta`; neither negative nor NaN.
+/// Reads seconds from a number or a `timedelta`; negative numbers and NaN are invalid.
 fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     let wrong = || wrong_type(name, "seconds or a timedelta", value);
     let seconds: f64 = if is_number(value) {
@@ -223,7 +223,7 @@ fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
         .map_err(|_| PyValueError::new_err(format!("{name} is too far away: {seconds} seconds")))
 }
 
-/// A number as a float, which some whole numbers are too large for.
+/// Reads a number as a float. Some whole numbers are too large for a float.
 fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(|_| PyValueError::new_err(format!("{name} is too far away")))
 }
@@ -251,13 +251,13 @@ pub fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     Err(wrong_type(name, "a str, an int, a float or a bool", value))
 }
 
-/// The error for a word that is none of those there are.
+/// The error for a string that is not one of the allowed names.
 #[cold]
 pub fn unknown(name: &str, given: &str, known: &[&str]) -> PyErr {
     PyValueError::new_err(format!("{name} must be one of {}, not {given:?}", known.join(", ")))
 }
 
-/// The error for a value of another type.
+/// The error for a value of the wrong type.
 #[cold]
 pub fn wrong_type(name: &str, wanted: &str, value: &Bound<'_, PyAny>) -> PyErr {
     let given = value.get_type().qualname().map_or_else(|_| "that".to_owned(), |name| name.to_string());

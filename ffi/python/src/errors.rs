@@ -1,4 +1,4 @@
-//! Failures and refusals as Python's exceptions, which are defined in `python/shmlimit/_errors.py`.
+//! Converts failures and refusals to Python's exceptions, which `python/shmlimit/_errors.py` defines.
 
 use crate::remedies;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ static BLOCKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 const MODULE: &str = "shmlimit._errors";
 
-/// Fetches the classes, because an interpreter that is ending has no modules any more.
+/// Imports the exception classes early, because an interpreter that is shutting down has no modules any more.
 pub fn load(py: Python<'_>) -> PyResult<()> {
     let classes =
         [(&ERROR, "Error"), (&CONFIG_ERROR, "ConfigError"), (&REFUSED, "Refused"), (&BLOCKED, "Blocked")];
@@ -57,7 +57,7 @@ pub fn new(py: Python<'_>, code: &'static str, message: String, errno: Option<i3
     }
 }
 
-/// A limiter that is not removed, because these programs use it.
+/// The exception for a limiter that was not removed because these programs use it.
 #[cold]
 pub fn in_use(py: Python<'_>, name: &str, users: &[(u32, String)]) -> PyErr {
     let users: Vec<_> = users.iter().map(|(pid, program)| format!("{program} (process {pid})")).collect();
@@ -68,20 +68,20 @@ pub fn in_use(py: Python<'_>, name: &str, users: &[(u32, String)]) -> PyErr {
     new(py, "in_use", message, None)
 }
 
-/// A handle that was closed.
+/// The exception for a closed handle.
 #[cold]
 pub fn closed(py: Python<'_>, name: &str) -> PyErr {
     new(py, "closed", format!("limiter {name:?} was closed here; open it anew"), None)
 }
 
-/// A grant that is over.
+/// The exception for a grant that has ended.
 #[cold]
 pub fn grant_done(py: Python<'_>) -> PyErr {
     let message = "this grant is done: it was recorded, released or cancelled before".to_owned();
     new(py, "grant_done", message, None)
 }
 
-/// The exception for a call that may not be made.
+/// The exception for a refused call.
 #[cold]
 pub fn not_acquired(py: Python<'_>, limiter: &Limiter, error: &AcquireError) -> PyErr {
     match error {

@@ -1,7 +1,8 @@
-//! What the library reports through `tracing`, handed over to Python: to the logger "shmlimit", and to callbacks.
+//! Passes the events that the library reports through `tracing` to Python: to the logger "shmlimit", and to
+//! callbacks.
 //!
-//! The library reports in the middle of its work, where Python code must not run. So events are kept by thread, and every
-//! call from Python delivers those of its thread when its work is done.
+//! The library reports events in the middle of its work, where Python code must not run. So events are stored by
+//! thread, and every call from Python delivers the events of its thread after its work is done.
 
 use crate::snapshot;
 use pyo3::prelude::*;
@@ -15,22 +16,24 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Most events that a thread keeps. A thread that makes no further call must not fill the memory.
+/// The most events that a thread stores. A thread that makes no further call must not fill the memory.
 const MOST: usize = 256;
 
-/// Events that no thread has delivered yet. Calls look at this first, because a variable of the thread takes longer.
+/// The number of events that no thread has delivered yet. Calls check this first, because reading a thread-local
+/// variable takes longer.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static EVENTS: RefCell<Vec<(bool, Document)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the events of the library. The extension module has a `tracing` of its own, so this is not seen by other modules.
+/// Stores the events of the library. The extension module has its own copy of `tracing`, so other modules do not
+/// see this subscriber.
 struct Keeper;
 
-/// Starts to keep events.
+/// Starts storing events.
 pub fn keep() {
-    // It fails if that was done before: in an interpreter that imports the module a second time.
+    // This fails if it was done before, in an interpreter that imports the module a second time.
     drop(tracing::subscriber::set_global_default(Keeper));
 }
 
@@ -104,7 +107,7 @@ pub fn any() -> bool {
     KEPT.load(Ordering::Relaxed) != 0
 }
 
-/// Delivers the events of this thread, which a call of this limiter made.
+/// Delivers the events of this thread. A call of this limiter caused them.
 #[inline]
 pub fn deliver(limiter: &Bound<'_, PyAny>) -> PyResult<()> {
     if any() { deliver_all(limiter) } else { Ok(()) }
@@ -114,13 +117,13 @@ pub fn deliver(limiter: &Bound<'_, PyAny>) -> PyResult<()> {
 fn deliver_all(limiter: &Bound<'_, PyAny>) -> PyResult<()> {
     static REPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = limiter.py();
-    // A statement of its own: what Python does with them may lead to more.
+    // A separate statement releases the borrow: the Python code that handles events may cause more events.
     let events = EVENTS.take();
     if events.is_empty() {
         return Ok(());
     }
     KEPT.fetch_sub(events.len(), Ordering::Relaxed);
-    // An interpreter that is ending has no modules any more, and nobody listens then.
+    // An interpreter that is shutting down has no modules any more, so the events are dropped.
     let Ok(report) = REPORT.import(py, "shmlimit._callbacks", "report") else { return Ok(()) };
     for (is_warning, fields) in &events {
         report.call1((limiter, *is_warning, snapshot::as_dict(py, fields)?))?;

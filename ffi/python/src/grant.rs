@@ -11,9 +11,9 @@ use shmlimit::OwnedGrant;
 use std::ffi::CStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The right to make one call. It holds a permit until it is recorded, released, cancelled, or left behind.
+/// The right to make one call. It holds a permit until it is recorded, released, cancelled or dropped.
 ///
-/// Use it in a `with` block; leaving the block gives the permit back, unless that was done before.
+/// Use it in a `with` block; leaving the block gives the permit back, unless that happened before.
 #[pyclass(frozen, module = "shmlimit", weakref)]
 pub struct Grant {
     inner: Mutex<Option<OwnedGrant>>,
@@ -22,7 +22,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// A grant that the limiter gave.
+    /// Wraps a grant of the library.
     #[inline]
     pub fn new<'py>(limiter: &Bound<'py, Limiter>, grant: OwnedGrant) -> PyResult<Bound<'py, Grant>> {
         let delay = grant.delay();
@@ -37,15 +37,16 @@ impl Grant {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it, or leaves it as it is if that fails, to be tried again. Meanwhile it is done for all others. Nothing if it
-    /// is done.
+    /// Ends the grant. If that fails, the grant stays as it was, and the caller can try again. Other threads see it
+    /// as done meanwhile. Returns `None` if it is done already.
     #[inline]
     fn end<R: Send>(
         &self,
         py: Python<'_>,
         how: impl FnOnce(&mut OwnedGrant) -> Result<R, shmlimit::Error> + Send,
     ) -> PyResult<Option<R>> {
-        // A statement of its own: making an exception may let other threads run, which must not find this locked.
+        // A separate statement releases the mutex: creating an exception may let other threads run, and they must
+        // not find it locked.
         let taken = self.inner().take();
         let Some(mut grant) = taken else { return Ok(None) };
         match detach_if_busy(py, grant.is_busy(), || how(&mut grant)) {
@@ -67,7 +68,8 @@ impl OfLimiter for Grant {
 
 #[pymethods]
 impl Grant {
-    /// Seconds that a leaky bucket wants the call held back, so that calls go out evenly; 0 for all other rules.
+    /// Seconds to wait before the call, so that a leaky bucket sends calls at even intervals; 0 for all other
+    /// rules.
     #[getter]
     fn delay(&self) -> f64 {
         self.delay

@@ -1,7 +1,7 @@
-//! The extension module of the Python package. Thin: it converts and decides nothing.
+//! The extension module of the Python package. It converts arguments and results and makes no decisions.
 //!
-//! Python's own half is in `python/shmlimit`: exceptions, dataclasses, the decorator, what awaits. This module holds what
-//! must be fast, and what waits without the interpreter's lock.
+//! The Python part is in `python/shmlimit`: exceptions, dataclasses, the decorator, awaiting. This module holds the
+//! code that must be fast, and the code that waits without the interpreter's lock.
 
 mod acquire;
 mod advice;
@@ -23,11 +23,12 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Refuses every interpreter of a process but the first that comes. What is kept here, such as the classes of exceptions,
-/// belongs to one, and whoever takes Python's lock gets that of one.
+/// Refuses every interpreter of a process except the first one that imports the module. Objects that this module
+/// stores, such as the exception classes, belong to one interpreter, and taking Python's lock means taking the lock
+/// of one interpreter.
 fn refuse_subinterpreters(py: Python<'_>) -> PyResult<()> {
     static INTERPRETER: AtomicI64 = AtomicI64::new(-1);
-    // SAFETY: Python's lock is held, so that there is an interpreter.
+    // SAFETY: Python's lock is held, so an interpreter exists.
     let here = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
     if here < 0 {
         return Err(PyErr::fetch(py));
@@ -64,7 +65,7 @@ mod _shmlimit {
     fn limiters(py: Python<'_>, directory: Option<PathBuf>) -> PyResult<Vec<String>> {
         match py.detach(|| shmlimit::Limiter::list(directory.as_deref())) {
             Ok(listing) => Ok(listing.names),
-            // Nobody has made a limiter yet.
+            // No limiter was created yet.
             Err(shmlimit::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 Ok(Vec::new())
             }

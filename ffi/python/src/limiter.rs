@@ -1,4 +1,4 @@
-//! The handle.
+//! The limiter handle.
 
 use crate::advice;
 use crate::arguments::{mismatch, passing, pause_length, setting, unknown, word, wrong_type};
@@ -19,7 +19,8 @@ use std::time::Duration;
 /// The Rust half of shmlimit.Limiter.
 #[pyclass(frozen, subclass, weakref, module = "shmlimit._shmlimit")]
 pub struct Limiter {
-    /// Nothing once it is closed. Held only while Python's own lock is, and never across anything that waits.
+    /// `None` once the limiter is closed. This mutex is held only together with Python's lock, and never during a
+    /// wait.
     inner: Mutex<Option<shmlimit::Limiter>>,
     name: String,
     directory: PathBuf,
@@ -30,7 +31,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Its name.
+    /// The limiter's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -42,12 +43,13 @@ impl Limiter {
     /// The library's handle, unless it is closed.
     #[inline]
     pub fn handle(&self, py: Python<'_>) -> PyResult<shmlimit::Limiter> {
-        // A statement of its own: making an exception may let other threads run, which must not find this locked.
+        // A separate statement releases the mutex: creating an exception may let other threads run, and they must
+        // not find it locked.
         let handle = self.inner().clone();
         handle.ok_or_else(|| errors::closed(py, &self.name))
     }
 
-    /// A grant that can be had without waiting for anybody; nothing if it cannot.
+    /// A grant that is available without waiting for another process or thread; `None` if there is none.
     #[inline]
     pub fn at_once(&self, py: Python<'_>, request: &Request<'_>) -> PyResult<Option<OwnedGrant>> {
         let tried = self
@@ -57,7 +59,7 @@ impl Limiter {
         tried.ok_or_else(|| errors::closed(py, &self.name))
     }
 
-    /// How to open the limiter again.
+    /// The builder that opens the limiter again.
     fn builder(&self) -> Builder {
         let mut builder = shmlimit::Limiter::builder(&self.name).directory(&self.directory);
         if let Some(group) = &self.group {
@@ -75,12 +77,12 @@ impl Limiter {
         }
     }
 
-    /// What the test clock has counted, if there is one.
+    /// The time that has passed on the test clock, if the limiter has one.
     pub fn clock_elapsed(&self) -> Option<Duration> {
         self.clock.as_ref().map(shmlimit::TestClock::elapsed)
     }
 
-    /// Does something with the library's handle that may take a while.
+    /// Runs `work` with the library's handle. It may take a while.
     fn using<R: Send>(
         this: &Bound<'_, Limiter>,
         work: impl FnOnce(&shmlimit::Limiter) -> Result<R, shmlimit::Error> + Send,
@@ -185,13 +187,13 @@ impl Limiter {
         })
     }
 
-    /// Its name.
+    /// The limiter's name.
     #[getter(name)]
     fn get_name(&self) -> &str {
         &self.name
     }
 
-    /// The directory it lives in, a pathlib.Path.
+    /// The directory of the limiter, a pathlib.Path.
     #[getter]
     fn directory(&self) -> &Path {
         &self.directory
@@ -209,8 +211,8 @@ impl Limiter {
         Limiter::using(this, |handle| Ok(config::to_toml(&handle.policy()?)))
     }
 
-    /// What variables of the environment changed in the limiter when this handle opened it, for every program that uses it:
-    /// a sentence each. They are also logged as warnings by the logger "shmlimit".
+    /// The changes that environment variables made to the limiter when this handle opened it, for every program
+    /// that uses the limiter: one sentence for each. They are also logged as warnings by the logger "shmlimit".
     #[getter]
     fn environment_changes(this: &Bound<'_, Limiter>) -> PyResult<Vec<String>> {
         Limiter::using(this, |handle| {
@@ -218,15 +220,17 @@ impl Limiter {
         })
     }
 
-    /// Lets go of the limiter: every later call here raises Error of code "closed". Grants that are out stay valid.
+    /// Closes the handle: every later call here raises Error of code "closed". Grants that were given out stay
+    /// valid.
     fn close(&self, py: Python<'_>) {
         let handle = self.inner().take();
         py.detach(|| drop(handle));
     }
 
-    /// Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online",
-    /// "closed", "open"), or opens the gate that a Retry-After closed and forgets the pace that headers taught
-    /// ("clear_gate"), for all who share the limiter at once. Returns what that changed.
+    /// Forces the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline",
+    /// "online", "closed", "open"), or opens the gate that a Retry-After closed and forgets the pace that headers
+    /// taught ("clear_gate"). This applies at once to all programs that share the limiter. Returns the transitions
+    /// that it caused.
     fn force<'py>(this: &Bound<'py, Limiter>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
         let force = text.parse().map_err(|error: UnknownName| unknown("state", &text, error.allowed()))?;
@@ -235,13 +239,14 @@ impl Limiter {
         advice::as_objects(this.py(), &changed)
     }
 
-    /// Stops all calls for a while, in all processes that share the limiter: calls that wait keep waiting, and new ones join
-    /// them. try_acquire(), and timeouts that end before a known end of the pause, raise Refused of reason "paused".
+    /// Stops all calls for a while, in all processes that share the limiter: calls that wait keep waiting, and new
+    /// ones join them. try_acquire(), and timeouts that end before a known end of the pause, raise Refused of
+    /// reason "paused".
     ///
     /// duration: seconds, or a timedelta; None = until resume(). reason: why, for people, up to 64 bytes.
     ///
-    /// The pause outlasts this process; a second pause replaces the first. To refuse all calls at once instead, also those
-    /// that wait: force("offline").
+    /// The pause continues after this process ends; a second pause replaces the first. To refuse all calls at once
+    /// instead, including those that wait: force("offline").
     #[pyo3(signature = (duration = None, reason = None))]
     fn pause(
         this: &Bound<'_, Limiter>,
@@ -263,36 +268,38 @@ impl Limiter {
         Limiter::using(this, |handle| Ok(handle.resume()?.is_some()))
     }
 
-    /// Changes one setting while the limiter is in use, for all who share it at once: set("concurrency", 8). The keys are
-    /// those of a configuration file (docs/configuration.md).
+    /// Changes one setting while the limiter is in use, at once and for all programs that share it:
+    /// set("concurrency", 8). The keys are those of a configuration file (docs/configuration.md).
     fn set(this: &Bound<'_, Limiter>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, value) = (word("key", key)?, setting("value", value)?);
         Limiter::using(this, |handle| handle.set(&key, &value).map(drop))
     }
 
-    /// Counts an answer that was found in a cache (hit), or was not: for people and dashboards, nothing is decided by it.
+    /// Counts an answer that was found in a cache (hit), or was not found. The count is for people and dashboards;
+    /// it affects no decision.
     fn count_cache(this: &Bound<'_, Limiter>, hit: bool) -> PyResult<()> {
         Limiter::using(this, |handle| handle.count_cache(hit))
     }
 
-    /// Removes the limiter, its file and all that it counted. Returns whether there was one. This handle is closed then.
+    /// Removes the limiter, its file and all its counts. Returns whether it existed. This handle is closed
+    /// afterwards.
     ///
-    /// Raises Error of code "in_use", and removes nothing, if other programs or other handles have it open: their process
-    /// ids and names are in the message. With force=True it is removed also then. Its users get Error of code
-    /// "unknown_limiter" until a program makes it again.
+    /// Raises Error of code "in_use", and removes nothing, if other programs or other handles have it open; their
+    /// process ids and names are in the message. With force=True it is removed in that case too. Its users then get
+    /// Error of code "unknown_limiter" until a program creates it again.
     #[pyo3(signature = (force = false))]
     fn remove(this: &Bound<'_, Limiter>, force: bool) -> PyResult<bool> {
         let py = this.py();
         let limiter = this.get();
         limiter.handle(py)?;
         let handle = limiter.inner().take();
-        // The handle itself would count as a user.
+        // This handle would count as a user, so it is dropped first.
         let removed = py.detach(|| {
             drop(handle);
             limiter.builder().remove(force)
         });
         if !matches!(removed, Ok(Removal::Removed | Removal::Absent)) {
-            // If this fails, a program has removed it meanwhile, and the handle stays closed.
+            // If this fails, another program has removed the limiter meanwhile, and the handle stays closed.
             *limiter.inner() = py.detach(|| limiter.builder().open_existing()).ok();
         }
         match removed.map_err(|error| errors::raised(py, &error))? {
@@ -302,22 +309,23 @@ impl Limiter {
         }
     }
 
-    /// What there is to see as the text that Prometheus reads, with the names that `shmlimit metrics` uses.
+    /// The limiter's metrics in the text format of Prometheus, with the names that `shmlimit metrics` uses.
     fn metrics(this: &Bound<'_, Limiter>) -> PyResult<String> {
         Limiter::using(this, |handle| Ok(shmlimit::metrics::prometheus([&handle.snapshot()?])))
     }
 
-    /// Delivers what the library reported while this handle was opened.
+    /// Delivers the events that the library reported while this handle was opened.
     fn _deliver(this: &Bound<'_, Limiter>) -> PyResult<()> {
         events::deliver(this)
     }
 
-    /// Everything there is to see, as nested dictionaries.
+    /// The state of the limiter at this moment, as nested dictionaries.
     fn _snapshot<'py>(this: &Bound<'py, Limiter>) -> PyResult<Bound<'py, PyDict>> {
         snapshot::as_dict(this.py(), &Limiter::using(this, |handle| handle.snapshot())?.document())
     }
 
-    /// Lets time pass that a call would sleep. Returns whether that was done: on the machine's clock it must sleep.
+    /// Moves a test clock by the time that a call would sleep. Returns whether there is one: on the machine's clock
+    /// the caller must sleep.
     fn _passes(&self, seconds: &Bound<'_, PyAny>) -> PyResult<bool> {
         if let Some(clock) = &self.clock {
             clock.advance(passing("seconds", seconds)?);
@@ -325,7 +333,7 @@ impl Limiter {
         Ok(self.clock.is_some())
     }
 
-    /// What opens it again in another process.
+    /// The options that open the limiter again in another process.
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.handle(py)?;
         if self.clock.is_some() {

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyType};
 use shmlimit::AcquireError;
 use std::time::Duration;
 
-/// The exception for a call that may not be made, after the callback has been told.
+/// The exception for a refused call. The callback is called before.
 #[cold]
 pub fn refused(this: &Bound<'_, Limiter>, handle: &shmlimit::Limiter, error: &AcquireError) -> PyErr {
     let py = this.py();
@@ -23,21 +23,22 @@ pub fn refused(this: &Bound<'_, Limiter>, handle: &shmlimit::Limiter, error: &Ac
     events::deliver(this).err().unwrap_or(raised)
 }
 
-/// Tells `on_wait` once of a call that waits.
+/// Calls `on_wait` at most once for a call that waits.
 #[derive(Clone, Copy)]
 pub struct WaitNotice {
-    /// What a test clock showed before; it moves instead of letting a call sleep.
+    /// The time that had passed on the test clock before the call. Such a clock moves instead of letting the call
+    /// sleep.
     elapsed: Option<Duration>,
     told: bool,
 }
 
 impl WaitNotice {
-    /// A call that does not wait yet.
+    /// The notice of a call that does not wait yet.
     pub fn new(limiter: &Limiter) -> WaitNotice {
         WaitNotice { elapsed: limiter.clock_elapsed(), told: false }
     }
 
-    /// The call waits.
+    /// The call waits: calls `on_wait`.
     pub fn waits(&mut self, this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<()> {
         if std::mem::replace(&mut self.told, true) {
             return Ok(());
@@ -45,7 +46,7 @@ impl WaitNotice {
         tell(this, "on_wait", || wait_notice(asked, this))
     }
 
-    /// The call is over. On a test clock it may have waited all the same.
+    /// The call has ended. On a test clock it may have waited although `waits` was not called.
     pub fn ends(&mut self, this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<()> {
         if this.get().clock_elapsed() > self.elapsed { self.waits(this, asked) } else { Ok(()) }
     }
@@ -70,7 +71,7 @@ pub fn has_callbacks(this: &Bound<'_, Limiter>) -> PyResult<bool> {
     Ok(!this.getattr(pyo3::intern!(this.py(), "_callbacks"))?.is_none())
 }
 
-/// Calls a callback, if there is one.
+/// Calls a callback, if it is set.
 fn tell<'py>(
     this: &Bound<'py, Limiter>,
     name: &str,

@@ -1,9 +1,9 @@
-//! Methods that are called often, without PyO3's reading of arguments.
+//! Methods that are called often, without PyO3's argument parsing.
 //!
-//! For the stable ABI of Python 3.9 PyO3 has every call pack its arguments into a tuple and a dictionary, which costs more
-//! than a grant (`docs/design/languages.md` has the figures). The calling convention without them, `METH_FASTCALL`, is
-//! part of the stable ABI since 3.10. Python 3.9 will not change any more, and has it with the flag and the signature of
-//! 3.7.
+//! For the stable ABI of Python 3.9, PyO3 makes every call pack its arguments into a tuple and a dictionary, which
+//! costs more than a grant (`docs/design/languages.md` has the figures). The calling convention without them,
+//! `METH_FASTCALL`, is part of the stable ABI since 3.10. Python 3.9 has it in the same form, and 3.9 no longer
+//! changes: the flag and the signature are those of 3.7.
 
 use crate::events;
 use crate::names::{Key, Names};
@@ -17,7 +17,7 @@ use std::slice;
 
 const METH_FASTCALL: c_int = 0x80;
 
-/// The pointer that Python calls.
+/// The function pointer that Python calls.
 type Entry = unsafe extern "C" fn(
     *mut ffi::PyObject,
     *const *mut ffi::PyObject,
@@ -39,32 +39,32 @@ pub trait Method {
     const NAME: &'static CStr;
     /// Its signature for `inspect`, then two dashes, then its docstring.
     const DOC: &'static CStr;
-    /// The call.
+    /// The method's body.
     fn call<'py>(
         this: &Bound<'py, Self::Class>,
         arguments: &Arguments<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// What a method was called with.
+/// The arguments of one method call.
 pub struct Arguments<'a, 'py> {
     method: &'static CStr,
     py: Python<'py>,
-    /// Positional ones first, then the values of the keywords.
+    /// The positional arguments, then the values of the keywords.
     values: &'a [*mut ffi::PyObject],
     positional: usize,
-    /// A tuple of their names, or null.
+    /// A tuple of the keywords' names, or null.
     names: *mut ffi::PyObject,
 }
 
 impl<'py> Arguments<'_, 'py> {
-    /// Refuses more positional arguments than that.
+    /// Rejects more than `most` positional arguments.
     #[inline]
     pub fn at_most(&self, most: usize) -> PyResult<()> {
         if self.positional > most { Err(self.too_many(most)) } else { Ok(()) }
     }
 
-    /// Refuses any argument.
+    /// Rejects any argument.
     #[inline]
     pub fn none(&self) -> PyResult<()> {
         self.at_most(0)?;
@@ -79,7 +79,7 @@ impl<'py> Arguments<'_, 'py> {
         Some(unsafe { Borrowed::from_ptr(self.py, *value) })
     }
 
-    /// Reads every keyword whose value is not `None`; any other than those of `takes` is refused.
+    /// Reads every keyword whose value is not `None`. A keyword that is not in `takes` is rejected.
     #[inline]
     pub fn keywords(
         &self,
@@ -91,7 +91,8 @@ impl<'py> Arguments<'_, 'py> {
         }
         let known = Names::get(self.py);
         for (i, value) in self.values[self.positional..].iter().enumerate() {
-            // SAFETY: the tuple has as many names as there are values behind the positional ones, and lives as long as they.
+            // SAFETY: the tuple has as many names as there are values behind the positional ones, and lives as long
+            // as they do.
             let (name, value) = unsafe {
                 let name = ffi::PyTuple_GetItem(self.names, i as ffi::Py_ssize_t);
                 (Borrowed::from_ptr(self.py, name), Borrowed::<PyAny>::from_ptr(self.py, *value))
@@ -133,21 +134,21 @@ pub fn add<M: Method>(py: Python<'_>) -> PyResult<()> {
     let entry: Entry = enter::<M>;
     let definition = ffi::PyMethodDef {
         ml_name: M::NAME.as_ptr(),
-        // SAFETY: with these flags Python calls it with the arguments that it has.
+        // SAFETY: with these flags Python calls the function with exactly these parameters.
         ml_meth: unsafe { std::mem::transmute::<Entry, ffi::PyMethodDefPointer>(entry) },
         ml_flags: METH_FASTCALL | ffi::METH_KEYWORDS,
         ml_doc: M::DOC.as_ptr(),
     };
-    // Python keeps a pointer to it as long as the class lives, which is for ever.
+    // Python keeps a pointer to the definition as long as the class exists, and the class is never freed.
     let definition = Box::leak(Box::new(definition));
     let class = M::Class::type_object(py);
-    // SAFETY: the class and the definition live; the new object is ours.
+    // SAFETY: the class and the definition are alive; this function owns the new object.
     let method =
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))? };
     class.setattr(M::NAME.to_string_lossy().as_ref(), method)
 }
 
-/// What Python calls: the border that no panic crosses.
+/// The function that Python calls. No panic crosses it.
 unsafe extern "C" fn enter<M: Method>(
     this: *mut ffi::PyObject,
     values: *const *mut ffi::PyObject,
@@ -155,7 +156,7 @@ unsafe extern "C" fn enter<M: Method>(
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     let called = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: Python calls with its lock held. A method's descriptor lets only instances of its class through.
+        // SAFETY: Python calls with its lock held. A method's descriptor accepts only instances of its class.
         let (py, this) = unsafe {
             let py = Python::assume_attached();
             (py, Borrowed::from_ptr(py, this).cast_unchecked::<M::Class>())
@@ -169,7 +170,7 @@ unsafe extern "C" fn enter<M: Method>(
         };
         let values = match positional + keywords {
             0 => &[][..],
-            // SAFETY: that many there are, alive until the call returns.
+            // SAFETY: this many values are there, and they stay alive until the call returns.
             count => unsafe { slice::from_raw_parts(values, count) },
         };
         let arguments = Arguments { method: M::NAME, py, values, positional, names };
@@ -187,24 +188,26 @@ unsafe extern "C" fn enter<M: Method>(
     match called {
         Ok(value) => value,
         Err(panic) => {
-            // A payload may itself panic when it is dropped; one leaked box is the lesser evil.
+            // Dropping the payload could panic again. Leaking one box is the smaller harm.
             std::mem::forget(panic);
             raise(PySystemError::new_err("shmlimit panicked: please report this"))
         }
     }
 }
 
-/// Gives an exception to Python. PyO3 lets go of what an exception was made of at once only where it has itself noted
-/// that Python's lock is held; elsewhere it keeps it for later, and a loop of nothing but errors would fill the memory.
+/// Raises an exception in Python. PyO3 drops the exception's parts at once only where PyO3 itself has noted that
+/// Python's lock is held. Elsewhere it defers dropping them, and a loop in which every call fails would fill the
+/// memory.
 #[cold]
 fn raise(error: PyErr) -> *mut ffi::PyObject {
-    // SAFETY: whoever is here was called by Python, with its lock. `Python::attach` would refuse when the interpreter is
-    // ending, and objects that are thrown away then may call this, too.
+    // SAFETY: Python called this code with its lock held. `Python::attach` would refuse while the interpreter shuts
+    // down, and destructors that run then may call this too.
     unsafe { Python::attach_unchecked(|py| error.restore(py)) };
     std::ptr::null_mut()
 }
 
-/// Does something for which the lock of a segment is needed. Where somebody holds that, other threads go on meanwhile.
+/// Runs work that needs a segment's lock. If another process or thread holds that lock, Python's other threads run
+/// meanwhile.
 #[inline]
 pub fn detach_if_busy<R: Send>(py: Python<'_>, is_busy: bool, work: impl FnOnce() -> R + Send) -> R {
     if is_busy { py.detach(work) } else { work() }

@@ -1,4 +1,5 @@
-//! Words that come again and again, as Python keeps them: once each, so that comparing is comparing pointers.
+//! Names that are used often, stored as Python's interned strings, so that comparing names means comparing
+//! pointers.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -11,7 +12,7 @@ use shmlimit_kernel::policy::{Algorithm, BreakerKind};
 
 macro_rules! keys {
     ($($key:ident = $name:literal),+ $(,)?) => {
-        /// A keyword of some method.
+        /// A keyword of a method.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Key {
             $(#[doc = $name] $key,)+
@@ -33,11 +34,11 @@ keys! {
     Attempt = "attempt",
 }
 
-/// The names of [`OnMismatch`].
+/// The values of `on_mismatch`.
 pub const MISMATCHES: [(&str, OnMismatch); 3] =
     [("error", OnMismatch::Error), ("adopt", OnMismatch::Adopt), ("update", OnMismatch::Update)];
 
-/// The words.
+/// The interned names.
 pub struct Names {
     keys: Vec<(Py<PyString>, Key)>,
     priorities: Vec<(Py<PyString>, Priority)>,
@@ -46,7 +47,7 @@ pub struct Names {
 static NAMES: PyOnceLock<Names> = PyOnceLock::new();
 
 impl Names {
-    /// All of them.
+    /// The interned names, created on first use.
     #[inline]
     pub fn get(py: Python<'_>) -> &'static Names {
         NAMES.get_or_init(py, || Names {
@@ -58,17 +59,18 @@ impl Names {
         })
     }
 
-    /// The keyword of that name.
+    /// The keyword with this name.
     #[inline]
     pub fn key(&self, name: &Bound<'_, PyAny>) -> Option<Key> {
         find(&self.keys, name).or_else(|| {
-            // Names that come out of a dictionary made at run time need not be Python's own copy.
+            // Names from a dictionary that was built at run time may be different objects than the interned
+            // strings.
             let name = name.cast::<PyString>().ok()?.to_cow().ok()?;
             KEYS.iter().find(|(_, known)| **known == *name).map(|(key, _)| *key)
         })
     }
 
-    /// The priority of that name.
+    /// The priority with this name.
     #[inline]
     pub fn priority(&self, name: &Bound<'_, PyAny>) -> Option<Priority> {
         find(&self.priorities, name)

@@ -1,4 +1,4 @@
-//! How a call ended, as it is said in Python.
+//! Reads an outcome from Python arguments.
 
 use crate::arguments::{self, Cost, unknown, whole, word, wrong_type};
 use crate::errors;
@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use shmlimit::{NetError, Outcome, OutcomeClass, Priority, UnknownName};
 use std::time::Duration;
 
-/// An outcome, with what it borrows in Rust.
+/// An outcome, with the Rust values that it borrows from.
 pub struct Ended {
     end: End,
     headers: Vec<(String, String)>,
@@ -26,12 +26,12 @@ enum End {
     Error(NetError),
 }
 
-/// The keywords of `record`; the first only where no grant tells it.
+/// The keywords of `record`. The first one is valid only without a grant, which knows the priority.
 const KEYS: &[Key] =
     &[Key::Priority, Key::Status, Key::Error, Key::Headers, Key::Latency, Key::Attempt, Key::Cost];
 
 impl Ended {
-    /// The arguments of `record`; `takes_priority` where no grant tells for whom the call was made.
+    /// Reads the arguments of `record`. `takes_priority` is set where no grant knows the call's priority.
     #[inline]
     pub fn read(py: Python<'_>, arguments: &Arguments<'_, '_>, takes_priority: bool) -> PyResult<Ended> {
         let mut ended = Ended {
@@ -84,7 +84,7 @@ impl Ended {
         Ok(ended)
     }
 
-    /// Does something with it as the library takes it.
+    /// Calls `work` with the outcome as the library takes it.
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&Outcome<'_>) -> R) -> R {
         let headers: Vec<(&str, &str)> =
@@ -111,7 +111,7 @@ impl Ended {
 
 #[inline]
 fn status_of(value: &Bound<'_, PyAny>) -> PyResult<u16> {
-    // Whatever is no status at all is refused as one that no server sends: by the library, with its own words.
+    // A number that is not a status is passed on. The library refuses it, with its own message.
     let status: i64 = whole("status", value, "100 to 599")?;
     u16::try_from(status).map_err(|_| {
         errors::new(value.py(), "bad_status", format!("{status} is not an HTTP status; use 100 to 599"), None)
@@ -130,7 +130,7 @@ fn attempt(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     }
 }
 
-/// A mapping or an iterable of pairs, of text or bytes.
+/// Reads a mapping or an iterable of pairs, of str or bytes.
 fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     let wrong = || wrong_type("headers", "a mapping or an iterable of pairs", value);
     if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
@@ -141,7 +141,7 @@ fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
         None => value.clone(),
     };
     let mut headers = Vec::new();
-    // What an iterator raises is for whoever made it; only that there is none is said here.
+    // An exception that the iterator raises is passed on to the caller. Only a missing iterator is reported here.
     let is_type_error = |error: &PyErr| error.is_instance_of::<PyTypeError>(value.py());
     for pair in pairs.try_iter().map_err(|error| if is_type_error(&error) { wrong() } else { error })? {
         let pair = pair?;
@@ -159,7 +159,8 @@ fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     Ok(headers)
 }
 
-/// Servers send bytes of any kind; what is no text means nothing here.
+/// Reads a header's name or value. Servers send bytes of any kind; bytes that are not UTF-8 are replaced, because
+/// they have no meaning here.
 fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(text.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! A call that waits, moved on by an event loop.
+//! A waiting call that an event loop moves on.
 
 use crate::arguments::ParsedRequest;
 use crate::events;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use shmlimit::Step;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A call in the queue. Whoever has the clock steps it on; letting go of it leaves the queue.
+/// A call in the queue. The event loop calls step() at the right times. Dropping it leaves the queue.
 #[pyclass(frozen, module = "shmlimit._shmlimit")]
 pub struct EnqueuedCall {
     inner: Mutex<Option<shmlimit::PendingAcquire>>,
@@ -21,7 +21,7 @@ pub struct EnqueuedCall {
 }
 
 impl EnqueuedCall {
-    /// A call that has not asked yet.
+    /// A call that has not entered the queue yet.
     pub fn new(
         limiter: &Bound<'_, Limiter>,
         waiting: shmlimit::PendingAcquire,
@@ -31,7 +31,8 @@ impl EnqueuedCall {
         EnqueuedCall { inner: Mutex::new(Some(waiting)), limiter: limiter.clone().unbind(), asked, notice }
     }
 
-    /// Works with the notice for `on_wait`. The notice is not locked meanwhile, because the callback may do anything.
+    /// Runs `work` with the notice for `on_wait`. The notice is not locked meanwhile, because the callback may do
+    /// anything.
     fn notice(&self, work: impl FnOnce(&mut WaitNotice) -> PyResult<()>) -> PyResult<()> {
         let lock = || self.notice.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notice = *lock();
@@ -47,7 +48,7 @@ impl EnqueuedCall {
 
 #[pymethods]
 impl EnqueuedCall {
-    /// Looks whether it is this call's turn: the grant, or seconds to let pass before looking again.
+    /// Checks whether it is this call's turn. Returns the grant, or the seconds to wait before the next check.
     fn step<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let limiter = self.limiter.bind(py);
         let waiting = self.inner().take();
@@ -67,7 +68,7 @@ impl EnqueuedCall {
         }
     }
 
-    /// Leaves the queue, if it is in it.
+    /// Leaves the queue, if the call is in it.
     fn cancel(&self, py: Python<'_>) {
         let waiting = self.inner().take();
         if waiting.is_some() {

@@ -1,5 +1,5 @@
-//! Messages of the library for a Python program: where a message names an option or a command of the tool, it names what
-//! Python has for it.
+//! Adapts the library's messages to Python: where a message names an option or a command of the command-line tool,
+//! this names Python's equivalent.
 
 use shmlimit::Error;
 
@@ -17,7 +17,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
 ];
 
 const AFRESH: &str = "make it afresh with: Limiter(name, ..., replace=True)";
-/// Where the library begins to explain how a limiter is made afresh from a file.
+/// Where the library begins to explain how to create a limiter afresh from a file.
 const BY_FILE: &str = "write its settings to a file with: shmlimit";
 const BY_TEXT: &str = "change its settings, whose text is limiter.config, and make it afresh with: \
                        Limiter(name, config=text, replace=True)";
@@ -75,7 +75,7 @@ pub fn message(error: &Error) -> String {
     }
 }
 
-/// A call of `Limiter(…)` that does what the command `shmlimit init NAME` does with these options.
+/// The call of `Limiter(…)` that does the same as the command `shmlimit init NAME` with these options.
 fn call(options: &str) -> String {
     let mut call = "Limiter(name".to_owned();
     let mut words = options.split_whitespace();

@@ -1,4 +1,5 @@
-//! A document of the library as nested dictionaries; `python/shmlimit/_snapshot.py` makes dataclasses of a snapshot's.
+//! Converts a document of the library to nested dictionaries; `python/shmlimit/_snapshot.py` makes dataclasses from
+//! a snapshot's document.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

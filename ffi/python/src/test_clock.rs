@@ -4,15 +4,17 @@ use crate::arguments::{moment, passing};
 use pyo3::prelude::*;
 use std::time::UNIX_EPOCH;
 
-/// A virtual clock: a limiter opened with it takes its time from it, and its calls never sleep for a known time.
+/// A virtual clock: a limiter opened with it takes its time from the clock, and its calls never sleep for a known
+/// time.
 ///
-/// start: what it shows first: an aware datetime, or seconds since the epoch. Default: 2030-01-01 00:00:00 UTC, so that
-/// every run of a test sees the same times.
+/// start: the clock's first time: an aware datetime, or seconds since the epoch. Default: 2030-01-01 00:00:00 UTC,
+/// so that every run of a test sees the same times.
 ///
-/// The clock stands still. advance() moves it, and so does a call that has to wait for a known time (a rate, a
-/// Retry-After, a breaker, a deadline): the clock goes to that time, and the call goes on at once. A call that waits for a
-/// permit, or for the end of a pause, really waits until another thread or task gives it. If it has a timeout or a
-/// deadline, it waits for 100 ms of real time; then the clock goes to the deadline, and Refused is raised.
+/// The clock stands still until something moves it. advance() moves it, and so does a call that has to wait for a
+/// known time (a rate, a Retry-After, a breaker, a deadline): the clock jumps to that time, and the call goes on at
+/// once. A call that waits for a permit, or for the end of a pause, really waits until another thread or task gives
+/// the permit back or ends the pause. If the call has a timeout or a deadline, it waits for 100 ms of real time;
+/// then the clock jumps to the deadline, and Refused is raised.
 ///
 /// Any number of limiters and threads of one process may share a clock.
 #[pyclass(frozen, module = "shmlimit.testing")]
@@ -22,7 +24,7 @@ pub struct TestClock {
 
 #[pymethods]
 impl TestClock {
-    /// Not a class of tests, whatever its name begins with.
+    /// pytest must not collect this class as a test class because of its name.
     #[classattr]
     #[pyo3(name = "__test__")]
     const TEST: bool = false;
@@ -37,18 +39,18 @@ impl TestClock {
         Ok(TestClock { clock })
     }
 
-    /// Lets time pass at once: seconds, or a timedelta. The clock never goes back.
+    /// Moves the clock forward at once, by seconds or a timedelta. The clock never goes back.
     fn advance(&self, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         self.clock.advance(passing("seconds", seconds)?);
         Ok(())
     }
 
-    /// Seconds that have passed since the clock was made: what advance() was told, and what calls have waited.
+    /// Seconds that have passed since the clock was created: by advance(), and by waiting calls.
     fn elapsed(&self) -> f64 {
         self.clock.elapsed().as_secs_f64()
     }
 
-    /// What the clock shows, an aware datetime. Deadlines are points on this clock.
+    /// The clock's time, an aware datetime. Deadlines are points on this clock.
     fn now<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let since_1970 = self.clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let datetime = py.import("datetime")?;

@@ -1,4 +1,4 @@
-"""Asking: what it takes, what it refuses, and that an argument that makes no sense changes nothing."""
+"""Acquiring: the accepted arguments, the refusals, and that an invalid argument changes nothing."""
 
 import time
 from datetime import datetime, timedelta, timezone
@@ -48,7 +48,7 @@ BAD_TIMES = [
 
 
 @pytest.mark.parametrize("kind, word, keywords", BAD + BAD_TIMES)
-def test_acquire_refuses_bad_arguments_by_name_and_changes_nothing(plenty, kind, word, keywords):
+def test_acquire_rejects_bad_arguments_by_name_and_changes_nothing(plenty, kind, word, keywords):
     before = state(plenty)
     with pytest.raises(kind, match=word):
         plenty.acquire(**keywords)
@@ -56,7 +56,7 @@ def test_acquire_refuses_bad_arguments_by_name_and_changes_nothing(plenty, kind,
 
 
 @pytest.mark.parametrize("kind, word, keywords", BAD)
-def test_try_acquire_refuses_bad_arguments_by_name_and_changes_nothing(plenty, kind, word, keywords):
+def test_try_acquire_rejects_bad_arguments_by_name_and_changes_nothing(plenty, kind, word, keywords):
     before = state(plenty)
     with pytest.raises(kind, match=word):
         plenty.try_acquire(**keywords)
@@ -65,12 +65,12 @@ def test_try_acquire_refuses_bad_arguments_by_name_and_changes_nothing(plenty, k
 
 @pytest.mark.parametrize("word", ["timeout", "deadline"])
 @pytest.mark.parametrize("value", [None, 1])
-def test_who_never_waits_takes_no_time(plenty, word, value):
+def test_try_acquire_takes_no_timeout_and_no_deadline(plenty, word, value):
     with pytest.raises(TypeError, match=f"try_acquire.. got an unexpected keyword argument '{word}'"):
         plenty.try_acquire(**{word: value})
 
 
-def test_positional_arguments_are_refused_as_python_does(plenty):
+def test_positional_arguments_are_rejected_with_pythons_message(plenty):
     with pytest.raises(TypeError, match="acquire.. takes no positional arguments .1 given"):
         plenty.acquire(1)
     with pytest.raises(TypeError):
@@ -79,12 +79,12 @@ def test_positional_arguments_are_refused_as_python_does(plenty):
         Limiter.acquire(3)
 
 
-def test_none_is_as_good_as_nothing(plenty):
+def test_none_means_that_the_argument_is_absent(plenty):
     plenty.acquire(cost=None, priority=None, timeout=None, deadline=None).release()
     plenty.try_acquire(cost=None, priority=None).release()
 
 
-def test_a_cost_is_requests_or_a_mapping_of_units(directory):
+def test_a_cost_is_a_number_of_requests_or_a_mapping_of_units(directory):
     config = """
 [[rules]]
 algorithm = "token_bucket"
@@ -110,7 +110,7 @@ period = "1h"
     assert raised.value.retry_after is raised.value.ready_after is None
 
 
-def test_keywords_made_at_run_time_are_as_good(plenty):
+def test_keywords_built_at_run_time_are_recognized(plenty):
     word = "".join(["prio", "rity"])
     plenty.acquire(**{word: "".join(["us", "er"])}).release()
     with pytest.raises(TypeError, match="colour"):
@@ -156,7 +156,7 @@ def later(seconds):
         {"timeout": 5, "deadline": 0},
     ],
 )
-def test_r132_what_cannot_be_had_in_time_is_refused_at_once(scarce, keywords):
+def test_r132_a_call_that_cannot_be_granted_in_time_is_refused_at_once(scarce, keywords):
     before = state(scarce)
     began = time.monotonic()
     with pytest.raises(Refused) as raised:
@@ -167,7 +167,7 @@ def test_r132_what_cannot_be_had_in_time_is_refused_at_once(scarce, keywords):
 
 
 @pytest.mark.parametrize("time_left", [{"timeout": 60}, {"timeout": float("inf")}, {"timeout": timedelta(minutes=1)}])
-def test_who_has_time_waits(directory, time_left):
+def test_a_call_with_enough_time_waits(directory, time_left):
     limiter = Limiter("api", rate="20/s", burst=1)
     limiter.acquire().release()
     limiter.acquire(**time_left).release()
@@ -189,7 +189,7 @@ def test_a_refusal_has_its_fields(scarce):
     assert error.errno is None and isinstance(error, Error)
 
 
-def test_r7_a_refusal_for_want_of_a_permit_names_no_rule(one):
+def test_r7_a_refusal_for_lack_of_a_permit_names_no_rule(one):
     with one.acquire():
         with pytest.raises(Refused) as raised:
             one.try_acquire()
@@ -212,7 +212,7 @@ def test_several_rules_grant_and_refuse(directory):
     assert (me.granted, me.refused) == (3, 1)
 
 
-def test_a_leaky_bucket_says_how_long_to_hold_a_call_back(directory):
+def test_a_leaky_bucket_says_how_long_to_delay_a_call(directory):
     limiter = Limiter("leaky", settings={"rate": "10/s", "burst": 5, "algorithm": "leaky_bucket"})
     delays = [limiter.acquire().delay for _ in range(3)]
     assert delays[0] == 0 and 0 < delays[1] < delays[2] < 1

@@ -1,4 +1,5 @@
-"""asyncio and trio: awaiting, cancelling, errors; the queue and the permits are as if nothing had been asked."""
+"""asyncio and trio: awaiting, cancelling and errors. A cancelled or refused call leaves the queue and the permits
+unchanged."""
 
 import asyncio
 import gc
@@ -32,7 +33,7 @@ async def awaits(limiter):
     with pytest.raises(KeyError):
         async with limiter.acquire_async() as kept:
             raise KeyError
-    # It is still known here: it was the block that gave the permit back.
+    # The grant is known to be done: the block gave the permit back.
     assert kept.done and limiter.snapshot().in_flight == 0
 
 
@@ -60,7 +61,7 @@ async def refused(limiter):
 
 
 @pytest.mark.parametrize("loop", RUN)
-def test_what_cannot_be_had_is_refused_and_changes_nothing(scarce, loop):
+def test_a_call_that_cannot_be_granted_is_refused_and_changes_nothing(scarce, loop):
     before = state(scarce)
     RUN[loop](refused, scarce)
     assert state(scarce) == before
@@ -167,7 +168,7 @@ def test_a_timeout_of_the_loop_leaves_the_queue(one):
     asyncio.run(main())
 
 
-def test_a_task_that_is_thrown_away_leaves_the_queue(one):
+def test_a_dropped_task_leaves_the_queue(one):
     held = one.acquire()
     waiting = one.acquire_async().__await__()
     loop = asyncio.new_event_loop()
@@ -209,7 +210,7 @@ def test_a_permit_that_a_thread_gives_back_is_noticed(one):
     asyncio.run(main())
 
 
-def test_a_closed_limiter_says_so_to_those_who_wait(directory):
+def test_waiting_calls_of_a_closed_limiter_fail_with_closed(directory):
     limiter, watcher = Limiter("one", concurrency=1), Limiter("one", concurrency=1)
 
     async def main():
@@ -226,7 +227,7 @@ def test_a_closed_limiter_says_so_to_those_who_wait(directory):
     asyncio.run(main())
 
 
-def test_both_loops_in_one_program(directory):
+def test_asyncio_and_trio_work_in_one_program(directory):
     limiter = Limiter("api", **PLENTY)
     trio.run(awaits_plainly, limiter)
     asyncio.run(awaits_plainly(limiter))

@@ -1,4 +1,5 @@
-"""`with limiter:` and `async with limiter:`: they acquire and release, for any number of threads, tasks and blocks at once."""
+"""`with limiter:` and `async with limiter:` acquire and release, for any number of threads, tasks and blocks at
+once."""
 
 import asyncio
 import contextlib
@@ -49,7 +50,7 @@ def test_an_exception_releases_without_an_outcome(one):
     assert one.snapshot().condition.samples == 0
 
 
-def test_what_was_recorded_inside_is_not_released_twice(one):
+def test_a_grant_recorded_inside_its_block_is_not_released_twice(one):
     with one as grant:
         grant.record(200)
         assert held(one) == 0
@@ -67,7 +68,7 @@ def test_blocks_nest(directory):
     assert held(limiter) == 0
 
 
-def test_an_inner_block_ends_itself_though_the_outer_call_was_recorded(directory):
+def test_an_inner_block_ends_its_own_grant_after_the_outer_call_was_recorded(directory):
     limiter = Limiter("api", concurrency=1)
 
     def fetch(depth):
@@ -175,7 +176,7 @@ def test_a_cancelled_task_leaves_the_queue_and_keeps_nothing(one):
     assert held(one) == 0
 
 
-def test_interleaved_generators_have_a_grant_each(directory):
+def test_each_of_several_interleaved_generators_has_its_own_grant(directory):
     limiter = Limiter("api", concurrency=2)
 
     def pages():
@@ -192,7 +193,7 @@ def test_interleaved_generators_have_a_grant_each(directory):
     assert held(limiter) == 0 and two.done
 
 
-def test_a_block_that_is_left_by_another_thread_gives_its_permit_back(directory):
+def test_a_block_left_by_another_thread_gives_its_permit_back(directory):
     limiter = Limiter("api", concurrency=4)
 
     @contextlib.contextmanager
@@ -201,14 +202,15 @@ def test_a_block_that_is_left_by_another_thread_gives_its_permit_back(directory)
             yield grant
 
     with limiter as mine:
-        # As web frameworks do it: entered and left by threads of a pool, each in a copy of the context.
+        # Web frameworks do this: threads of a pool enter and leave the block, each in a copy of the context.
         with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as other:
             block = dependency()
             grant = pool.submit(block.__enter__).result()
             assert held(limiter) == 2
             other.submit(block.__exit__, None, None, None).result()
             assert grant.done and not mine.done and held(limiter) == 1
-            # Entered by hand, in a frame that is over: some grant is given back, and every one in the end.
+            # Entered by hand, in frames that have ended: each exit gives some grant back, and after the last exit
+            # all are back.
             pool.submit(limiter.__enter__).result()
             assert held(limiter) == 2
             other.submit(limiter.__exit__, None, None, None).result()
@@ -225,7 +227,7 @@ def test_an_exit_stack_holds_until_it_is_closed(directory):
     assert held(limiter) == 0
 
 
-def test_a_leaky_bucket_holds_the_block_back_and_gives_back_what_was_interrupted(directory, monkeypatch):
+def test_a_leaky_bucket_delays_the_block_and_an_interrupted_delay_gives_the_grant_back(directory, monkeypatch):
     config = '[[rules]]\nname = "even"\nalgorithm = "leaky_bucket"\nlimit = 1\nperiod = "1h"\nburst = 5\n'
     limiter = Limiter("api", config=config)
     slept = []
@@ -246,7 +248,7 @@ def test_a_leaky_bucket_holds_the_block_back_and_gives_back_what_was_interrupted
     assert limiter.snapshot().remaining() == left and held(limiter) == 0
 
 
-def test_a_closed_limiter_cannot_be_entered_and_a_block_may_outlive_it(directory):
+def test_a_closed_limiter_cannot_be_entered_and_a_running_block_stays_valid(directory):
     watcher, limiter = Limiter("api", concurrency=2), Limiter("api")
     with limiter:
         limiter.close()
@@ -280,7 +282,7 @@ def test_a_forked_child_leaves_the_parents_block_alone(directory):
             if child != 0:
                 assert os.waitpid(child, 0)[1] == 0
         if child == 0:
-            # The end of the block gave nothing back here: the parent waits inside its own.
+            # The end of the block in the child gave nothing back: the parent is still inside its own block.
             first = held(limiter)
             with limiter:
                 second = held(limiter)

@@ -1,4 +1,4 @@
-"""What a program is told: callbacks, and the logger "shmlimit"."""
+"""Reports to the program: callbacks, and the logger "shmlimit"."""
 
 import asyncio
 import logging
@@ -14,14 +14,14 @@ from .conftest import eventually
 
 
 class Told(list):
-    """Keeps what a callback was called with, and in which thread."""
+    """Stores the arguments of a callback, and the thread that called it."""
 
     def __call__(self, what):
         self.append(what)
         self.thread = threading.get_ident()
 
 
-def test_on_wait_is_told_when_a_call_begins_to_wait(directory):
+def test_on_wait_is_called_when_a_call_begins_to_wait(directory):
     told = Told()
     limiter = Limiter("api", rate=["100/s", "tokens=100/s"], concurrency=1, on_wait=told)
     held = limiter.acquire()
@@ -39,7 +39,7 @@ def test_on_wait_is_told_when_a_call_begins_to_wait(directory):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    # The call waits already: it is in the queue when the callback is called.
+    # The call is in the queue already when the callback is called.
     eventually(lambda: told)
     assert len(limiter.snapshot().queue) == 1
     held.release()
@@ -48,7 +48,7 @@ def test_on_wait_is_told_when_a_call_begins_to_wait(directory):
     assert told.thread == threads[0]
 
 
-def test_on_wait_is_told_by_the_main_thread_and_an_event_loop(directory):
+def test_on_wait_is_called_by_the_main_thread_and_by_an_event_loop(directory):
     told = Told()
     limiter = Limiter("api", concurrency=1, on_wait=told)
     held = limiter.acquire()
@@ -70,7 +70,7 @@ def test_on_wait_is_told_by_the_main_thread_and_an_event_loop(directory):
 
 
 @pytest.mark.parametrize("waits", ["acquire", "acquire_async"])
-def test_on_wait_is_told_on_a_test_clock(directory, waits):
+def test_on_wait_is_called_on_a_test_clock(directory, waits):
     told = Told()
     limiter = Limiter("api", directory=directory, rate="1/min", test_clock=TestClock(), on_wait=told)
     for count in range(3):
@@ -84,7 +84,7 @@ def test_on_wait_is_told_on_a_test_clock(directory, waits):
     assert len(told) == 2
 
 
-def test_on_refused_is_told_what_is_raised(directory):
+def test_on_refused_gets_the_exception_that_is_raised(directory):
     told = Told()
     limiter = Limiter("api", rate="1/h", on_refused=told)
     limiter.acquire().release()
@@ -94,7 +94,7 @@ def test_on_refused_is_told_what_is_raised(directory):
         assert told.pop() is raised.value and not told
 
 
-def test_on_transition_is_told_what_this_process_changed(directory):
+def test_on_transition_gets_the_changes_of_this_process(directory):
     told, elsewhere = Told(), Told()
     limiter = Limiter("tmdb", on_transition=told)
     other = Limiter("tmdb", on_transition=elsewhere)
@@ -157,7 +157,7 @@ def test_a_callback_must_be_a_function(directory):
     assert shmlimit.limiters() == []
 
 
-def test_what_happens_is_logged(directory, caplog):
+def test_events_are_logged(directory, caplog):
     caplog.set_level(logging.INFO)
     limiter = Limiter("tmdb")
     limiter.force("throttle")
@@ -182,5 +182,5 @@ def test_what_happens_is_logged(directory, caplog):
         assert any(words in one for one in said), (words, said)
     transition = next(record for record in caplog.records if "state_transition" in record.getMessage())
     assert transition.levelname == "INFO" and transition.shmlimit["to"] == "throttle"
-    # A program without any logging must not find the everyday work of a limiter on its standard error.
+    # In a program without logging, normal work of a limiter must not appear on its standard error.
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == []

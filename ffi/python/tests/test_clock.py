@@ -1,4 +1,4 @@
-"""A test clock: calls that wait move it, exactly and in no real time."""
+"""A test clock: waiting calls move it by the exact time and take no real time."""
 
 import asyncio
 import pickle
@@ -42,7 +42,7 @@ def test_the_eleventh_call_of_ten_a_minute_waits_exactly_a_minute(api, clock):
     assert clock.elapsed() == 60
 
 
-def test_time_passes_only_when_it_is_told_to(api, clock):
+def test_time_passes_only_when_something_moves_the_clock(api, clock):
     use_up(api)
     clock.advance(timedelta(seconds=59))
     assert api.snapshot().rules[0].remaining == 0
@@ -67,7 +67,7 @@ def test_awaiting_moves_the_clock(api, clock):
     assert clock.elapsed() == 120
 
 
-def test_a_task_that_waits_for_a_permit_gets_the_one_that_another_gives_back(directory, clock):
+def test_a_task_that_waits_for_a_permit_gets_the_one_that_another_task_gives_back(directory, clock):
     one = shmlimit.Limiter("one", directory=directory, concurrency=1, test_clock=clock)
 
     async def calls():
@@ -86,7 +86,7 @@ async def _awaited(acquiring):
     return await acquiring
 
 
-def test_a_retry_after_lasts_exactly_so_long(api, clock):
+def test_a_retry_after_lasts_exactly_its_number_of_seconds(api, clock):
     api.acquire().record(429, headers={"Retry-After": "30"})
     clock.advance(29.999)
     with pytest.raises(shmlimit.Blocked):
@@ -135,7 +135,7 @@ def test_a_calendar_day_ends_at_midnight(directory):
     assert clock.now() == datetime(2031, 3, 31, tzinfo=timezone.utc)
 
 
-def test_a_call_that_a_leaky_bucket_holds_back_moves_the_clock(directory, clock):
+def test_the_delay_of_a_leaky_bucket_moves_the_clock(directory, clock):
     leaky = "[[rules]]\nalgorithm = 'leaky_bucket'\nlimit = 60\nperiod = '1m'\nburst = 5"
     limiter = shmlimit.Limiter("leaky", directory=directory, config=leaky, test_clock=clock)
 
@@ -181,7 +181,7 @@ def test_limiters_of_other_clocks_are_left_alone(api, directory, clock):
         shmlimit.Limiter("api", directory=directory, test_clock=time.monotonic)
 
 
-def test_a_clock_shows_what_it_is_told_to():
+def test_a_clock_starts_at_the_given_time():
     assert TestClock().now() == datetime(2030, 1, 1, tzinfo=timezone.utc)
     assert TestClock(1_700_000_000.5).now().timestamp() == 1_700_000_000.5
     assert repr(TestClock()) == "<shmlimit.testing.TestClock at 2030-01-01T00:00:00+00:00>"

@@ -1,4 +1,4 @@
-"""acquire_async() is a coroutine, as a caller expects: tasks, timeouts, warnings; and no permit is ever lost."""
+"""acquire_async() behaves as a coroutine: tasks, timeouts, warnings; and no permit is ever lost."""
 
 import asyncio
 import collections.abc
@@ -14,7 +14,7 @@ from shmlimit import Limiter, PendingAcquire, Refused
 from .conftest import state
 
 
-def test_one_that_is_never_awaited_is_warned_about(one):
+def test_python_warns_about_a_call_that_is_never_awaited(one):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         one.acquire_async()
@@ -25,7 +25,7 @@ def test_one_that_is_never_awaited_is_warned_about(one):
     assert state(one) == (0, 0, [])
 
 
-def test_one_that_is_awaited_or_closed_is_not_warned_about(one):
+def test_python_does_not_warn_about_a_call_that_is_awaited_or_closed(one):
     async def main():
         (await one.acquire_async()).release()
         one.acquire_async().close()
@@ -36,7 +36,7 @@ def test_one_that_is_awaited_or_closed_is_not_warned_about(one):
         gc.collect()
 
 
-def test_it_is_a_coroutine_and_is_awaited_once(one):
+def test_the_call_is_a_coroutine_and_can_be_awaited_once(one):
     async def main():
         pending = one.acquire_async()
         assert isinstance(pending, PendingAcquire) and isinstance(pending, collections.abc.Coroutine)
@@ -52,7 +52,7 @@ def test_it_is_a_coroutine_and_is_awaited_once(one):
     assert state(one) == (0, 0, [])
 
 
-def test_tasks_gather_and_wait_for_take_it(directory):
+def test_create_task_gather_and_wait_for_accept_the_call(directory):
     limiter = Limiter("api", concurrency=4)
 
     async def main():
@@ -73,7 +73,7 @@ def test_tasks_gather_and_wait_for_take_it(directory):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="TaskGroup is of Python 3.11")
-def test_a_task_group_takes_it(one):
+def test_a_task_group_accepts_the_call(one):
     async def main():
         async with asyncio.TaskGroup() as group:
             task = group.create_task(one.acquire_async())
@@ -91,7 +91,7 @@ def test_a_task_group_takes_it(one):
     assert state(one) == (0, 0, [])
 
 
-def test_a_trio_nursery_takes_it(one):
+def test_a_trio_nursery_accepts_the_call(one):
     async def main():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(one.acquire_async)
@@ -124,7 +124,7 @@ def test_no_permit_is_lost_when_a_task_is_cancelled_about_the_moment_of_the_gran
         while not one.snapshot().queue:
             await asyncio.sleep(0)
         held.release()
-        # The task sees the permit when its sleep is over, and that is never later than this.
+        # The task sees the permit when its sleep is over, never later than this.
         end = asyncio.get_running_loop().time() + 0.004
         while asyncio.get_running_loop().time() < end and not one.snapshot().in_flight:
             await asyncio.sleep(0)
@@ -143,8 +143,8 @@ def test_no_permit_is_lost_when_a_task_is_cancelled_about_the_moment_of_the_gran
     assert any(granted), "no task was ever granted before it was cancelled"
 
 
-def test_a_cancelled_step_does_not_keep_what_was_granted_meanwhile(one):
-    """A loop that throws into the coroutine just when the permit is free."""
+def test_a_cancelled_step_gives_back_a_grant_that_arrived_meanwhile(one):
+    """An event loop that throws into the coroutine just when the permit is free."""
     held = one.acquire()
     pending = one.acquire_async()
 

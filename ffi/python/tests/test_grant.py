@@ -1,4 +1,4 @@
-"""Grants: giving back, recording, and what happens to those that nobody gives back."""
+"""Grants: giving back, recording, and grants that the program drops."""
 
 import copy
 import gc
@@ -24,7 +24,7 @@ def test_leaving_a_block_gives_the_permit_back(one):
     assert one.snapshot().in_flight == 0
 
 
-def test_an_exception_goes_on_and_the_permit_comes_back(one):
+def test_an_exception_is_passed_on_and_the_permit_comes_back(one):
     with pytest.raises(KeyError, match="mine"):
         with one.acquire():
             raise KeyError("mine")
@@ -32,7 +32,7 @@ def test_an_exception_goes_on_and_the_permit_comes_back(one):
 
 
 @pytest.mark.parametrize("end", [lambda g: g.record(200), lambda g: g.release(), lambda g: g.cancel()])
-def test_a_block_does_nothing_more_for_a_grant_that_is_done(one, end):
+def test_leaving_a_block_does_nothing_if_the_grant_is_done(one, end):
     with one.acquire() as grant:
         end(grant)
         assert grant.done
@@ -64,14 +64,14 @@ def test_a_grant_ends_once(plenty, first, second):
     other.release()
 
 
-def test_r129_cancelling_gives_back_what_was_taken(directory):
+def test_r129_cancelling_gives_back_the_units_that_were_taken(directory):
     limiter = Limiter("api", rate="5/h", burst=5)
     limiter.acquire(cost=3).cancel()
     limiter.acquire(cost=1).release()
     assert limiter.snapshot().rules[0].remaining == 4
 
 
-def test_r129_recording_what_it_really_cost_corrects_the_rules(directory):
+def test_r129_recording_the_real_cost_corrects_the_rules(directory):
     limiter = Limiter("api", rate="100/h", burst=100)
     limiter.acquire(cost=50).record(200, cost=10)
     assert limiter.snapshot().rules[0].remaining == 90
@@ -79,7 +79,7 @@ def test_r129_recording_what_it_really_cost_corrects_the_rules(directory):
     assert limiter.snapshot().rules[0].remaining == 70
 
 
-def test_an_outcome_is_advice(directory):
+def test_recording_an_outcome_returns_advice(directory):
     limiter = Limiter("tmdb")
     done = limiter.acquire().record(200)
     assert (done.outcome_class, done.samples, done.error_ratio, done.consec429) == ("ok", 1, 0.0, 0)
@@ -96,7 +96,7 @@ def test_an_outcome_is_advice(directory):
     assert (outcomes.ok, outcomes.throttled, outcomes.net) == (1, 1, 1)
 
 
-def test_r142_a_retry_after_blocks_all_and_says_how_long(directory):
+def test_r142_a_retry_after_blocks_all_calls_and_says_how_long(directory):
     limiter, other = Limiter("tmdb"), Limiter("tmdb")
     limiter.acquire().record(429, headers={"retry-after": "30"})
     with pytest.raises(Blocked) as raised:
@@ -107,7 +107,7 @@ def test_r142_a_retry_after_blocks_all_and_says_how_long(directory):
     assert gate.pid == os.getpid() and 25 < gate.opens_in <= 30
 
 
-def test_r58_transitions_are_told_to_whoever_caused_them(directory):
+def test_r58_the_call_that_causes_a_transition_gets_it_in_its_advice(directory):
     limiter = Limiter("tmdb")
     seen = [change for _ in range(12) for change in limiter.record(429).transitions]
     assert seen[0].from_state == "normal" and seen[0].reason
@@ -133,12 +133,12 @@ HEADERS = [
 
 
 @pytest.mark.parametrize("headers", HEADERS, ids=lambda headers: type(headers).__name__)
-def test_headers_come_in_any_form(directory, headers):
+def test_headers_are_accepted_in_any_form(directory, headers):
     limiter = Limiter("tmdb")
     assert limiter.acquire().record(429, headers=headers).wait == 30.0
 
 
-def test_no_headers_are_no_headers(plenty):
+def test_empty_headers_are_accepted(plenty):
     for headers in [None, {}, [], ()]:
         assert plenty.acquire().record(200, headers=headers).outcome_class == "ok"
 
@@ -175,7 +175,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("kind, word, keywords", BAD)
-def test_an_outcome_that_makes_no_sense_leaves_the_grant_as_it_was(one, kind, word, keywords):
+def test_an_invalid_outcome_leaves_the_grant_as_it_was(one, kind, word, keywords):
     grant = one.acquire()
     with pytest.raises(kind, match=word):
         grant.record(**keywords)
@@ -193,7 +193,7 @@ def test_a_record_that_fails_leaves_the_grant_as_it_was(one):
     assert grant.done and one.snapshot().in_flight == 0
 
 
-def test_status_is_given_once(one):
+def test_status_must_not_be_given_twice(one):
     with one.acquire() as grant:
         with pytest.raises(TypeError, match="multiple values for argument 'status'"):
             grant.record(200, status=200)
@@ -212,7 +212,7 @@ def test_a_limiter_records_calls_it_did_not_grant(directory):
     assert limiter.snapshot().in_flight == 0
 
 
-def test_a_grant_that_is_forgotten_gives_its_permit_back(one):
+def test_a_dropped_grant_gives_its_permit_back(one):
     grant = one.acquire()
     watch = weakref.ref(grant)
     del grant
@@ -267,7 +267,7 @@ def test_r140_after_a_fork_the_child_s_copy_does_nothing(one):
             with one.acquire(timeout=0) as other:
                 other.release()
         except Exception as error:
-            # The parent's permit is still out: the child is refused.
+            # The parent still holds its permit: the child is refused.
             code = 0 if type(error).__name__ == "Refused" and one.snapshot().in_flight == 1 else 2
         finally:
             os._exit(code)
@@ -277,7 +277,7 @@ def test_r140_after_a_fork_the_child_s_copy_does_nothing(one):
     assert one.snapshot().in_flight == 0
 
 
-def test_what_a_caller_s_own_iterator_raises_comes_out(one):
+def test_an_exception_of_the_callers_iterator_is_passed_on(one):
     class Broken:
         def __iter__(self):
             raise ZeroDivisionError

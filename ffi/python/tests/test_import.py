@@ -1,4 +1,4 @@
-"""Importing the package costs little: it takes no other modules along."""
+"""Importing the package is cheap: it imports no other modules."""
 
 import json
 import subprocess
@@ -12,21 +12,21 @@ def run(program):
     return json.loads(done.stdout)
 
 
-def test_an_import_takes_only_the_package_itself_along():
+def test_importing_the_package_imports_no_other_modules():
     program = "import sys; before = set(sys.modules); import shmlimit; after = set(sys.modules)\n"
     program += "import json; print(json.dumps(sorted(after - before)))"
     others = {name for name in run(program) if name.split(".")[0] not in ("shmlimit", "__future__")}
     assert others == set()
 
 
-def test_a_call_takes_no_asyncio_along(directory):
+def test_a_synchronous_call_does_not_import_asyncio(directory):
     program = "import shmlimit; limiter = shmlimit.Limiter('api', rate='9/s'); limiter.acquire().record(200)\n"
     program += "import sys, json; names = ['asyncio', 'inspect', 'dataclasses', 'typing', 'logging']\n"
     program += "print(json.dumps([name for name in names if name in sys.modules]))"
     assert run(program) == []
 
 
-def test_every_public_name_is_there_when_it_is_used():
+def test_every_public_name_can_be_used():
     for name in shmlimit.__all__:
         value = getattr(shmlimit, name)
         if isinstance(value, type):

@@ -1,4 +1,4 @@
-"""Ten thousand of everything that goes wrong: no descriptor, no permit, no place, no memory stays behind."""
+"""Ten thousand failures of every kind leave no descriptor, permit, queue entry or memory behind."""
 
 import asyncio
 import gc
@@ -68,7 +68,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_what_goes_wrong_leaves_nothing_behind(directory, scarce, path):
+def test_failing_calls_leave_nothing_behind(directory, scarce, path):
     plenty = Limiter("plenty", **PLENTY)
     call = PATHS[path]
     for _ in range(TIMES // 10):
@@ -107,7 +107,7 @@ def test_limiters_that_cannot_be_opened_leave_nothing_behind(directory):
     assert resident() - before[1] < 4 << 20
 
 
-def test_limiters_that_are_opened_and_forgotten_leave_nothing_behind(directory):
+def test_limiters_that_are_opened_and_dropped_leave_nothing_behind(directory):
     keep = Limiter("api", **PLENTY)
     before = descriptors()
     for i in range(1000):

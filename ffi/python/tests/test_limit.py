@@ -23,7 +23,7 @@ def test_a_function_holds_a_grant_while_it_runs(one):
     assert str(inspect.signature(call)) == "(a, b=2, *, c)"
 
 
-def test_a_coroutine_function_stays_one(one):
+def test_a_decorated_coroutine_function_is_a_coroutine_function(one):
     @one.limit(priority="user", timeout=60)
     async def call(value):
         await asyncio.sleep(0)
@@ -38,7 +38,7 @@ def test_a_coroutine_function_stays_one(one):
     assert state(one) == (0, 0, [])
 
 
-def test_exceptions_go_on_and_permits_come_back(one):
+def test_exceptions_are_passed_on_and_permits_come_back(one):
     @one.limit
     def call():
         raise KeyError("mine")
@@ -55,7 +55,7 @@ def test_exceptions_go_on_and_permits_come_back(one):
     assert one.snapshot().in_flight == 0
 
 
-def test_methods_are_decorated_too(one):
+def test_methods_can_be_decorated(one):
     class Client:
         @one.limit(cost=1)
         def get(self, path):
@@ -78,13 +78,13 @@ def test_a_refusal_is_raised_by_the_call(scarce):
     assert called == []
 
 
-def test_what_it_costs_is_taken(directory):
+def test_a_decorated_call_takes_its_cost(directory):
     limiter = Limiter("api", rate="10/h", burst=10)
     limiter.limit(cost=4)(len)("")
     assert limiter.snapshot().rules[0].remaining == 6
 
 
-def test_generators_and_other_things_are_refused(one):
+def test_generators_and_objects_that_are_not_functions_are_rejected(one):
     def generator():
         yield 1
 
@@ -102,7 +102,7 @@ def test_generators_and_other_things_are_refused(one):
         one.limit(deadline=3)
 
 
-def test_bad_arguments_are_told_by_the_first_call(one):
+def test_bad_arguments_are_reported_by_the_first_call(one):
     with pytest.raises(ValueError, match="priority"):
         one.limit(priority="nobody")(len)("")
     assert one.snapshot().in_flight == 0
@@ -118,7 +118,7 @@ burst = 4
 """
 
 
-def test_a_leaky_bucket_holds_decorated_calls_back(directory):
+def test_a_leaky_bucket_delays_decorated_calls(directory):
     limiter = Limiter("even", config=LEAKY)
 
     @limiter.limit
@@ -134,11 +134,11 @@ def test_a_leaky_bucket_holds_decorated_calls_back(directory):
 
     begun = time.monotonic()
     times = [call(), call(), *asyncio.run(main())]
-    # 20 ms lie between two calls; the first goes at once.
+    # Calls are 20 ms apart; the first one starts at once.
     assert all(at - begun >= 0.02 * i - 0.001 for i, at in enumerate(times)), [at - begun for at in times]
 
 
-def test_a_decorated_call_that_is_cancelled_while_it_is_held_back_was_never_sent(directory):
+def test_a_decorated_call_cancelled_during_its_delay_counts_as_not_sent(directory):
     limiter = Limiter("even", config=LEAKY.replace('"1s"', '"1h"'))
     limiter.acquire().release()
 

@@ -16,7 +16,7 @@ from shmlimit import ConfigError, Error, Limiter
 from .conftest import PLENTY, eventually, unix_only
 
 
-def test_a_limiter_says_its_name_and_place(directory):
+def test_a_limiter_reports_its_name_and_directory(directory):
     limiter = Limiter("tmdb")
     assert limiter.name == "tmdb"
     assert limiter.directory == directory and isinstance(limiter.directory, Path)
@@ -25,7 +25,7 @@ def test_a_limiter_says_its_name_and_place(directory):
     assert not limiter.closed
 
 
-def test_the_package_says_what_it_is():
+def test_the_package_exports_its_version_and_documented_names():
     assert shmlimit.__version__ == "0.1.0"
     assert shmlimit.layout_version == 6
     assert "tmdb" in shmlimit.presets and isinstance(shmlimit.presets, tuple)
@@ -41,7 +41,7 @@ def test_a_directory_is_a_str_or_a_path(tmp_path, kind):
     assert Limiter("api", directory=kind(place), rate="1/s").directory == place
 
 
-def test_settings_of_all_kinds_make_a_limiter(directory):
+def test_settings_of_all_kinds_create_a_limiter(directory):
     rule = Limiter("a", rate="35/s", burst=7, concurrency=2).snapshot().rules[0]
     assert (rule.limit, rule.period, rule.capacity) == (35, 1.0, 7)
     settings = {"rate": "5/m", "concurrency": 3, "breaker.kind": "fsm", "breaker.p_throttle": 0.25}
@@ -52,7 +52,7 @@ def test_settings_of_all_kinds_make_a_limiter(directory):
     assert Limiter("d", config=Limiter("tmdb").config).config == Limiter("tmdb").config
 
 
-def test_who_names_the_same_settings_shares_the_limiter_and_others_are_refused(directory):
+def test_the_same_settings_open_the_limiter_and_other_settings_are_refused(directory):
     first = Limiter("api", rate="35/s")
     second = Limiter("api", rate="35/s")
     third = Limiter("api")
@@ -64,7 +64,7 @@ def test_who_names_the_same_settings_shares_the_limiter_and_others_are_refused(d
     assert "36" in raised.value.message
 
 
-def test_a_limiter_is_made_afresh_in_place_of_the_one_there_is(directory):
+def test_replace_creates_a_new_limiter_in_place_of_the_existing_one(directory):
     old = Limiter("own", rate="5/h", burst=5)
     old.acquire().release()
     new = Limiter("own", rate="7/h", burst=7, replace=True)
@@ -76,7 +76,7 @@ def test_a_limiter_is_made_afresh_in_place_of_the_one_there_is(directory):
         Limiter("own", replace=1)
 
 
-def test_what_is_not_there_is_not_made_unless_asked_for(directory):
+def test_a_missing_limiter_is_not_created_with_create_false(directory):
     with pytest.raises(Error) as raised:
         Limiter("tmdb", create=False)
     assert raised.value.code == "unknown_limiter"
@@ -117,7 +117,7 @@ def test_an_error_has_its_code_and_its_class(directory, code, kind, call):
     assert pickle.loads(pickle.dumps(raised.value)).args == raised.value.args
 
 
-def test_a_file_that_is_none_of_ours_is_left_alone(directory):
+def test_a_file_that_is_not_a_segment_is_left_unchanged(directory):
     segment = Limiter("api", rate="1/s")
     path = next(directory.glob("api.*"))
     segment.close()
@@ -129,7 +129,7 @@ def test_a_file_that_is_none_of_ours_is_left_alone(directory):
 
 
 @unix_only("who may write is not in the mode of a file")
-def test_a_directory_that_anybody_may_write_to_is_not_trusted(tmp_path):
+def test_a_world_writable_directory_is_not_trusted(tmp_path):
     tmp_path.chmod(0o777)
     with pytest.raises(Error) as raised:
         Limiter("tmdb", directory=tmp_path)
@@ -137,7 +137,7 @@ def test_a_directory_that_anybody_may_write_to_is_not_trusted(tmp_path):
 
 
 @unix_only("a name that is too long is one that is not there, and has no limiters")
-def test_the_system_s_number_is_in_an_error_of_input_and_output(directory):
+def test_an_io_error_contains_the_systems_error_number(directory):
     (directory / "file").write_text("")
     with pytest.raises(Error) as raised:
         shmlimit.limiters(directory / ("x" * 300))
@@ -167,13 +167,13 @@ BAD = [
 
 
 @pytest.mark.parametrize("kind, word, call", BAD)
-def test_arguments_that_make_no_sense_make_no_limiter(directory, kind, word, call):
+def test_invalid_arguments_create_no_limiter(directory, kind, word, call):
     with pytest.raises(kind, match=word):
         call()
     assert shmlimit.limiters() == []
 
 
-def test_r110_a_setting_is_changed_for_all_at_once(directory):
+def test_r110_a_setting_changes_at_once_for_all_programs(directory):
     mine, theirs = Limiter("tmdb"), Limiter("tmdb")
     mine.set("concurrency", 7)
     mine.set("breaker.p_throttle", 0.3)
@@ -190,7 +190,7 @@ def test_r110_a_setting_is_changed_for_all_at_once(directory):
     assert theirs.snapshot().concurrency == 7
 
 
-def test_r148_a_pause_refuses_what_does_not_wait_and_shows_itself(directory):
+def test_r148_a_pause_refuses_calls_that_do_not_wait_and_is_shown(directory):
     limiter = Limiter("own", rate="100/s")
     assert limiter.snapshot().paused is None and limiter.resume() is False
     limiter.pause(timedelta(minutes=10), reason="database migration")
@@ -234,14 +234,14 @@ def test_r148_a_call_waits_through_a_pause(directory):
         (TypeError, {"reason": 5}),
     ],
 )
-def test_r148_a_pause_that_makes_no_sense_is_refused(directory, error, arguments):
+def test_r148_an_invalid_pause_is_rejected(directory, error, arguments):
     limiter = Limiter("own", rate="100/s")
     with pytest.raises(error):
         limiter.pause(**arguments)
     assert limiter.snapshot().paused is None
 
 
-def test_r66_a_state_is_forced_and_the_change_is_told(directory):
+def test_r66_forcing_a_state_returns_the_change(directory):
     limiter = Limiter("tmdb")
     (change,) = limiter.force("sleep")
     assert (change.from_state, change.to_state, change.reason) == ("normal", "sleep", "forced")
@@ -257,7 +257,7 @@ def test_r66_a_state_is_forced_and_the_change_is_told(directory):
         limiter.force(None)
 
 
-def test_a_closed_limiter_says_so_and_its_grants_stay_valid(directory):
+def test_calls_on_a_closed_limiter_fail_and_its_grants_stay_valid(directory):
     watcher = Limiter("api", concurrency=4)
     with contextlib.closing(Limiter("api")) as limiter:
         grant = limiter.acquire()
@@ -291,7 +291,7 @@ def test_a_closed_limiter_says_so_and_its_grants_stay_valid(directory):
     assert watcher.snapshot().in_flight == 0
 
 
-def test_closing_leaves_the_limiter(directory):
+def test_closing_detaches_from_the_limiter(directory):
     watcher = Limiter("api", **PLENTY)
     other = Limiter("api")
     assert len(watcher.snapshot().participants) == 2
@@ -299,7 +299,7 @@ def test_closing_leaves_the_limiter(directory):
     assert len(watcher.snapshot().participants) == 1
 
 
-def test_a_limiter_pickles_as_what_it_is_now(directory, tmp_path):
+def test_a_pickled_limiter_keeps_its_current_settings(directory, tmp_path):
     limiter = Limiter("api", directory=tmp_path / "own", rate="5/s", group="g", ignore_environment=True)
     limiter.set("concurrency", 2)
     copy = pickle.loads(pickle.dumps(limiter))
@@ -315,19 +315,19 @@ def test_a_subclass_is_pickled_as_itself(directory):
 
 
 class Mine(Limiter):
-    """Somebody's own."""
+    """A subclass as a program may define it."""
 
 
-def test_a_deleted_limiter_goes_on(directory):
+def test_a_handle_continues_after_its_file_was_deleted(directory):
     limiter = Limiter("api", **PLENTY)
     next(directory.glob("api.*")).unlink()
-    # That the file is gone is noticed within a second.
+    # The handle notices the deleted file within a second.
     eventually(lambda: limiter.acquire().release() or shmlimit.limiters() == ["api"])
     with limiter.acquire():
         assert Limiter("api", create=False).snapshot().in_flight == 1
 
 
-def test_r147_a_rate_alone_is_the_most_that_any_one_period_sees(directory):
+def test_r147_a_rate_alone_bounds_the_calls_of_any_period(directory):
     limiter = Limiter("api", rate="3/day")
     for _ in range(3):
         limiter.try_acquire().release()
@@ -342,7 +342,7 @@ def test_r147_a_rate_alone_is_the_most_that_any_one_period_sees(directory):
     assert limiter.snapshot().rules[0].remaining == 1
 
 
-def test_r109_what_the_environment_changes_is_a_warning(directory, monkeypatch, caplog):
+def test_r109_a_change_by_the_environment_is_a_warning(directory, monkeypatch, caplog):
     Limiter("tmdb").close()
     assert not caplog.records
     monkeypatch.setenv("SHMLIMIT_CONCURRENCY", "2")

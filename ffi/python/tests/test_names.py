@@ -1,4 +1,4 @@
-"""The Literal types have exactly the names that the library has."""
+"""The Literal types contain exactly the names that the library has."""
 
 import typing
 
@@ -13,18 +13,18 @@ def test_a_type_has_exactly_the_names_of_the_library(name):
     assert sorted(typing.get_args(getattr(shmlimit, name))) == sorted(_shmlimit.known_names()[name])
 
 
-def test_no_type_of_names_is_left_out():
+def test_every_type_of_names_is_compared():
     literals = {name for name in shmlimit.__all__ if typing.get_origin(getattr(shmlimit, name)) is typing.Literal}
     assert literals == set(_shmlimit.known_names())
 
 
-def test_names_are_taken_and_given_as_the_types_say(directory):
+def test_names_are_accepted_and_returned_as_the_types_say(directory):
     limiter = shmlimit.Limiter("tmdb")
     for priority in typing.get_args(shmlimit.Priority):
         limiter.try_acquire(priority=priority).release()
     for error in typing.get_args(shmlimit.NetError):
         assert limiter.record(error=error).outcome_class in typing.get_args(shmlimit.OutcomeClass)
-    commands = set(typing.get_args(shmlimit.BreakerCommand)) - {"closed", "open"}  # those of another breaker
+    commands = set(typing.get_args(shmlimit.BreakerCommand)) - {"closed", "open"}  # commands of the other kind of breaker
     for command in commands:
         for transition in limiter.force(command):
             assert transition.to_state in typing.get_args(shmlimit.BreakerState)

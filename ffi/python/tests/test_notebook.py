@@ -16,7 +16,7 @@ WITH = "with limiter.acquire(timeout=60) as grant:\n    print(limiter.snapshot()
 
 @pytest.fixture
 def kernel(directory, tmp_path, monkeypatch):
-    """A kernel of this very interpreter, installed for this test alone."""
+    """A kernel of this Python interpreter, installed only for this test."""
     from ipykernel.kernelspec import install
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))

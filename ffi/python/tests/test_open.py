@@ -17,7 +17,7 @@ def test_a_rate_may_be_a_list_of_rates(directory):
         assert [rule.remaining for rule in limiter.snapshot().rules] == [99, 29100]
 
 
-def test_an_algorithm_is_chosen_by_its_name(directory):
+def test_an_algorithm_is_selected_by_its_name(directory):
     rule = Limiter("api", rate="10/s", algorithm="gcra").snapshot().rules[0]
     assert (rule.algorithm, rule.limit) == ("gcra", 10)
 
@@ -37,13 +37,13 @@ def test_an_algorithm_is_chosen_by_its_name(directory):
         ({"rate": "1/s", "on_mismatch": 1}, TypeError, "on_mismatch"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_makes_nothing(directory, keywords, kind, word):
+def test_invalid_settings_are_rejected_and_create_nothing(directory, keywords, kind, word):
     with pytest.raises(kind, match=word):
         Limiter("api", **keywords)
     assert limiters() == []
 
 
-def test_a_mismatch_is_an_error_or_adopted_or_changes_the_limiter(directory):
+def test_on_mismatch_raises_adopts_or_updates(directory):
     first = Limiter("api", rate="10/min", concurrency=3)
     first.acquire().release()
     with pytest.raises(ConfigError) as raised:
@@ -51,7 +51,7 @@ def test_a_mismatch_is_an_error_or_adopted_or_changes_the_limiter(directory):
     assert raised.value.code == "config_mismatch"
     assert limits(Limiter("api", rate="5/min", on_mismatch="adopt")) == [("requests", 10, 60)]
     assert limits(Limiter("api", rate="5/min", on_mismatch="update")) == [("requests", 5, 60)] == limits(first)
-    # What was spent stays spent, and a setting that was not named stays as it was.
+    # What was spent stays spent, and a setting that was not given keeps its value.
     assert first.snapshot().rules[0].remaining == 4 and first.snapshot().concurrency == 3
     with pytest.raises(ConfigError) as raised:
         Limiter("api", rate="5/min", algorithm="gcra", on_mismatch="update")
@@ -63,7 +63,7 @@ def test_a_limiter_is_removed_by_its_last_user(directory):
     with pytest.raises(Error, match=r"remove\(force=True\)") as raised:
         limiter.remove()
     assert raised.value.code == "in_use"
-    # It is as it was.
+    # The limiter is unchanged.
     limiter.acquire().release()
     other.close()
     assert limiter.remove() is True
@@ -82,7 +82,7 @@ def test_a_limiter_in_use_is_removed_by_force(directory):
     assert raised.value.code == "unknown_limiter"
 
 
-def test_metrics_are_the_text_that_prometheus_reads(directory):
+def test_metrics_are_in_the_text_format_of_prometheus(directory):
     limiter = Limiter("api", rate="10/s")
     limiter.acquire().record(200)
     text = limiter.metrics()

@@ -1,4 +1,4 @@
-"""multiprocessing by every way to start a process, concurrent.futures, forks and deaths: sums are exact."""
+"""multiprocessing with every start method, concurrent.futures, forks and killed processes: the sums are exact."""
 
 import multiprocessing
 import os
@@ -14,20 +14,20 @@ from shmlimit import Limiter, Refused
 from . import work
 from .conftest import eventually, unix_only
 
-# All there are, but those that this system does not have.
+# The start methods that this system has.
 WAYS = [way for way in ["fork", "spawn", "forkserver"] if way in multiprocessing.get_all_start_methods()]
 
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch):
-    """Children that do not inherit this process must find this package of tests."""
+    """Children that do not inherit this process's modules must be able to import this package of tests."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     monkeypatch.setenv("PYTHONPATH", root)
     monkeypatch.syspath_prepend(root)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_processes_get_exactly_what_there_is(directory, way):
+def test_processes_get_exactly_the_budget(directory, way):
     limiter = Limiter("api", rate="300/h", burst=300)
     context = multiprocessing.get_context(way)
     queue = context.Queue()
@@ -44,7 +44,7 @@ def test_processes_get_exactly_what_there_is(directory, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_pools_share_the_budget_and_wait_their_turn(directory, way):
+def test_pools_share_the_budget_and_take_turns(directory, way):
     limiter = Limiter("api", concurrency=1)
     with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context(way)) as pool:
         done = [pool.submit(work.wait_for_turns, limiter, 20) for _ in range(6)]
@@ -53,13 +53,13 @@ def test_pools_share_the_budget_and_wait_their_turn(directory, way):
     assert (now.in_flight, now.queue) == (0, ())
 
 
-def test_a_pool_may_open_it_by_name(directory):
+def test_a_pool_can_open_the_limiter_by_name(directory):
     Limiter("api", rate="100/h", burst=100)
     with ProcessPoolExecutor(2) as pool:
         assert sum(pool.map(work.open_and_take, ["api"] * 4)) == 100
 
 
-def test_a_refusal_crosses_to_the_parent_with_its_fields(scarce):
+def test_a_refusal_reaches_the_parent_process_with_its_fields(scarce):
     with ProcessPoolExecutor(1) as pool:
         with pytest.raises(Refused) as raised:
             pool.submit(work.refusal, scarce).result(60)
@@ -95,7 +95,7 @@ def test_a_fork_while_other_threads_use_the_limiter_works(directory):
         stop.set()
         for thread in threads:
             thread.join(60)
-    # What a child that ended without a word held comes back as soon as somebody looks.
+    # The permit of a child that exited without releasing it comes back with the next call.
     eventually(lambda: limiter.acquire(timeout=30).release() or limiter.snapshot().in_flight == 0)
 
 

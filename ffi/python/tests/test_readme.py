@@ -1,4 +1,4 @@
-"""Every sample of the READMEs runs, those of one page in order, as one program."""
+"""Every sample of the READMEs runs. The samples of one page run in order, as one program."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Error messages say what a Python program can do, in Python."""
+"""Error messages say what a Python program can do, in Python terms."""
 
 import os
 import re
@@ -16,11 +16,11 @@ def message(*args, **keywords):
     return str(raised.value)
 
 
-def test_no_limiter(directory):
+def test_a_missing_limiter_has_a_remedy_in_python(directory):
     assert message("api", create=False).endswith('make it with: Limiter("api", rate="35/s")')
 
 
-def test_other_settings(directory):
+def test_a_mismatch_has_a_remedy_in_python(directory):
     limiter = Limiter("api", rate="10/min")
     text = message("api", rate="5/min")
     assert 'on_mismatch="adopt"' in text and 'on_mismatch="update"' in text and "limiter.set(" in text
@@ -35,7 +35,7 @@ def test_other_settings(directory):
 
 
 @unix_only("modes of directories")
-def test_a_directory_that_is_not_safe(tmp_path):
+def test_an_unsafe_directory_has_a_remedy_in_python(tmp_path):
     place = tmp_path / "open"
     place.mkdir()
     os.chmod(place, 0o777)
@@ -43,12 +43,12 @@ def test_a_directory_that_is_not_safe(tmp_path):
     assert "chmod" in text and "directory=" in text and "--dir" not in text
 
 
-def test_a_file_that_is_no_limiter(directory):
+def test_a_foreign_file_has_a_remedy_in_python(directory):
     (directory / "api.shm").write_bytes(b"something else" * 500)
     assert "directory=" in message("api", rate="1/s")
 
 
-def test_a_limiter_of_a_test_clock(directory):
+def test_a_limiter_of_a_test_clock_has_a_remedy_in_python(directory):
     from shmlimit.testing import TestClock
 
     Limiter("api", directory=directory, rate="1/s", test_clock=TestClock()).close()
@@ -56,8 +56,8 @@ def test_a_limiter_of_a_test_clock(directory):
 
 
 def test_no_message_of_the_library_names_an_option_of_the_tool(directory, tmp_path):
-    """Every way out that the sources of the library name, as remedies.rs says it, is checked above; here: that nothing
-    slipped through where a message is easily made."""
+    """remedies.rs covers every remedy that the library's messages name, and the tests above check it. This test
+    makes the errors that are easy to make, and looks for names that were missed."""
     Limiter("api", rate="10/min")
     texts = [
         message("nothing", create=False),

@@ -1,4 +1,4 @@
-"""Ctrl-C and the end of a program, with real signals to real children."""
+"""Ctrl-C and the end of a program, with real signals to real child processes."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def test_ctrl_c_ends_a_wait_at_once_and_leaves_the_queue(one, way):
     began = time.monotonic()
     waiting.send_signal(signal.SIGINT)
     out, err = waiting.communicate(timeout=60)
-    # Far less than the 100 ms at which it would ask by itself, plus what a busy machine needs to end a program.
+    # The signal ends the wait at once. The bound allows for the time that a busy machine needs to end a program.
     assert time.monotonic() - began < 5
     assert (out, waiting.returncode) == ("ready\ninterrupted 1 0\n", 3), err
     assert state(one) == (1, 0, [])
@@ -137,8 +137,8 @@ except KeyboardInterrupt:
     held.release()
 
 
-def test_a_program_ends_well_while_daemon_threads_wait_and_call(directory):
-    """Threads that are left behind when the interpreter goes must not bring the program down."""
+def test_a_program_exits_cleanly_while_daemon_threads_wait_and_call(directory):
+    """Threads that still run when the interpreter shuts down must not crash the program."""
     text = """
 import shmlimit, threading, time
 one = shmlimit.Limiter("one", concurrency=1)
@@ -159,7 +159,7 @@ print("bye")
         assert (ended.stdout, ended.stderr, ended.returncode) == ("bye\n", "", 0)
 
 
-def test_r138_a_child_killed_in_the_queue_is_in_nobody_s_way(one):
+def test_r138_a_child_killed_in_the_queue_does_not_block_others(one):
     held = one.acquire()
     waiting = child(WAIT.format(wait="limiter.acquire()"))
     eventually(lambda: len(one.snapshot().queue) == 1)
@@ -187,7 +187,7 @@ def test_a_stopped_holder_of_a_permit_keeps_it_and_others_time_out(one):
         holder.communicate("\n", timeout=60)
 
 
-def test_what_is_thrown_away_last_may_use_the_library(one):
+def test_destructors_at_interpreter_exit_can_use_the_library(one):
     text = """
 import sys, shmlimit
 limiter = shmlimit.Limiter("one")
@@ -215,7 +215,7 @@ sys.modules["last"] = Last()
     assert state(one) == (0, 0, [])
 
 
-def test_another_interpreter_of_a_process_is_refused():
+def test_a_second_interpreter_of_a_process_is_rejected():
     text = """
 import shmlimit
 try:

@@ -1,4 +1,4 @@
-"""Snapshots, and that they say the same as the command-line tool."""
+"""Snapshots, and that they contain the same values as the command-line tool's output."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ from .conftest import command, eventually
 
 
 def rich(directory):
-    # Nothing comes back between two looks.
+    # A rate so slow that no unit comes back between two snapshots.
     limiter = Limiter("own", settings={"rate": "100/h", "burst": 100, "breaker.kind": "fsm"})
     for _ in range(2):
         limiter.acquire(priority="user").record(200)
@@ -32,7 +32,7 @@ def paused(directory):
     return limiter
 
 
-def test_a_snapshot_is_frozen_dataclasses(directory):
+def test_a_snapshot_consists_of_frozen_dataclasses(directory):
     now = rich(directory).snapshot()
     assert isinstance(now, shmlimit.Snapshot) and now.directory == directory
     parts = [now, now.condition, now.condition.gate, now.condition.outcomes, now.condition.transitions[0]]
@@ -47,7 +47,7 @@ def test_a_snapshot_is_frozen_dataclasses(directory):
     assert now.remaining("user") == now.rules[0].remaining
 
 
-def test_waiters_are_in_it(one):
+def test_a_snapshot_contains_waiting_calls(one):
     held = one.acquire()
     thread = threading.Thread(target=lambda: one.acquire(priority="webhook", timeout=60).release())
     thread.start()
@@ -62,7 +62,7 @@ def test_waiters_are_in_it(one):
 
 
 def without_times(value):
-    """JSON with every time made the same, and with floats rounded: two looks are not at one moment."""
+    """JSON with equal times and rounded floats, because two snapshots are taken at different moments."""
     if isinstance(value, dict):
         return {key: 0 if key.endswith("_ns") and part else without_times(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -78,7 +78,7 @@ def test_to_dict_is_what_the_command_line_tool_prints(directory, make):
     theirs.pop("next_change")
     theirs.pop("warnings")
     assert list(mine) == list(theirs)
-    # The tool leaves out who only looks, and so does who asked for nothing here.
+    # The tool lists neither itself nor a process that made no call.
     participants = [one for one in mine["participants"] if one["pid"] == os.getpid()]
     assert theirs["participants"] == [] or len(theirs["participants"]) == len(participants) == 1
     assert without_times({**mine, "participants": participants}) == without_times(
@@ -88,14 +88,14 @@ def test_to_dict_is_what_the_command_line_tool_prints(directory, make):
         assert rule["period_ns"] == other["period_ns"]
 
 
-def test_a_call_of_the_tool_is_seen_here_and_the_other_way_round(directory):
+def test_python_and_the_tool_see_each_others_calls(directory):
     limiter = Limiter("api", rate="100/h", burst=100)
     subprocess.run([command(), "acquire", "api"], check=True, timeout=60)
     limiter.acquire().release()
     assert limiter.snapshot().rules[0].remaining == 98
 
 
-def test_r116_answers_of_a_cache_are_counted_for_everybody(directory):
+def test_r116_cache_answers_are_counted_for_all_programs(directory):
     limiter = rich(directory)
     limiter.count_cache(True)
     limiter.count_cache(hit=True)

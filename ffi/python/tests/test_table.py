@@ -60,7 +60,7 @@ def test_control_characters_of_other_programs_do_not_reach_the_terminal(director
     assert "by a\\x1b[2J\\nb\\u202e," in shown and "\x1b" not in shown
 
 
-def test_many_who_wait_are_cut_short(directory):
+def test_a_long_queue_is_shortened_in_the_table(directory):
     limiter = Limiter("api", concurrency=1)
 
     async def main():

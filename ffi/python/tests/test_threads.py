@@ -1,4 +1,4 @@
-"""Many threads on one handle: exact counts, and an interpreter that goes on while one of them waits."""
+"""Many threads on one handle: counts are exact, and other threads run while one of them waits."""
 
 import sys
 import threading
@@ -9,7 +9,7 @@ from shmlimit import Limiter, Refused
 from .conftest import eventually
 
 
-def test_threads_get_exactly_what_there_is(directory):
+def test_threads_get_exactly_the_budget(directory):
     limiter = Limiter("api", rate="100/h", burst=100)
 
     def calls():
@@ -26,7 +26,7 @@ def test_threads_get_exactly_what_there_is(directory):
     assert sum(count.result() for count in counts) == 100
 
 
-def test_never_more_than_the_limit_are_inside(directory):
+def test_threads_inside_never_exceed_the_limit(directory):
     limiter = Limiter("api", concurrency=3)
     inside, most, lock = 0, 0, threading.Lock()
 
@@ -57,7 +57,7 @@ def test_other_threads_go_on_while_one_waits(one):
     waiter = threading.Thread(target=wait)
     waiter.start()
     eventually(lambda: len(one.snapshot().queue) == 1)
-    # This thread runs only if the waiting one has let go of the interpreter.
+    # This thread runs only if the waiting thread has released the interpreter's lock.
     count = sum(1 for _ in range(1_000_000))
     assert count == 1_000_000 and not done.is_set()
     held.release()
@@ -103,7 +103,7 @@ def test_a_grant_may_end_in_another_thread_and_only_once(one):
     assert one.snapshot().in_flight == 0
 
 
-def test_closing_while_others_use_it_is_an_error_for_them_and_nothing_worse(directory):
+def test_closing_during_use_raises_closed_in_other_threads_and_nothing_worse(directory):
     limiter, watcher = Limiter("api", concurrency=4), Limiter("api", concurrency=4)
     codes, started = [], threading.Barrier(5)
 
@@ -129,7 +129,7 @@ def test_closing_while_others_use_it_is_an_error_for_them_and_nothing_worse(dire
     assert watcher.snapshot().in_flight == 0
 
 
-def test_errors_in_many_threads_at_once_wait_for_nobody(directory):
+def test_errors_in_many_threads_at_once_do_not_block(directory):
     limiter = Limiter("api", concurrency=4)
     grant = limiter.acquire()
     grant.release()
@@ -156,7 +156,7 @@ def test_errors_in_many_threads_at_once_wait_for_nobody(directory):
     assert codes.count("closed") == codes.count("grant_done") == 1600
 
 
-def test_exact_counts_with_threads_that_change_places_all_the_time(directory):
+def test_counts_are_exact_when_threads_switch_all_the_time(directory):
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -1,4 +1,4 @@
-"""The stubs: complete, right, and of use to who checks strictly."""
+"""The stubs are complete and correct, and strict type checkers accept them."""
 
 import subprocess
 import sys
@@ -122,7 +122,7 @@ def mypy(*args, **keywords):
     )
 
 
-def test_a_strict_checker_is_content_and_knows_the_types(tmp_path):
+def test_a_strict_checker_accepts_the_sample_and_knows_the_types(tmp_path):
     (tmp_path / "sample.py").write_text(SAMPLE)
     done = mypy("mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "sample.py", cwd=tmp_path)
     notes = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed type" in line]
@@ -131,7 +131,7 @@ def test_a_strict_checker_is_content_and_knows_the_types(tmp_path):
     assert notes[3].endswith("Grant")
 
 
-def test_a_checker_finds_what_is_wrong(tmp_path):
+def test_a_checker_finds_errors(tmp_path):
     lines = ['from shmlimit import Blocked, Limiter, Refused\nlimiter = Limiter("x")', *WRONG]
     (tmp_path / "wrong.py").write_text("\n".join(lines) + "\n")
     done = mypy("mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "wrong.py", cwd=tmp_path)
@@ -143,7 +143,7 @@ def test_a_checker_finds_what_is_wrong(tmp_path):
 
 
 def pyright(*paths, cwd):
-    # pyright itself is a program for Node, which the package of that name finds or fetches.
+    # pyright is a program for Node. The package of that name finds or downloads Node.
     return subprocess.run(
         [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *paths],
         capture_output=True,
@@ -153,7 +153,7 @@ def pyright(*paths, cwd):
     )
 
 
-def test_pyright_is_content_with_the_package_and_a_sample_and_finds_what_is_wrong(tmp_path):
+def test_pyright_accepts_the_package_and_a_sample_and_finds_errors(tmp_path):
     import shmlimit
 
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
@@ -164,14 +164,15 @@ def test_pyright_is_content_with_the_package_and_a_sample_and_finds_what_is_wron
     (tmp_path / "wrong.py").write_text("\n".join(lines) + "\n")
     done = pyright("wrong.py", cwd=tmp_path)
     for number, line in enumerate(WRONG, start=3):
-        if "==" not in line:  # that is a warning of its strict mode
+        if "==" not in line:  # a warning of the strict mode
             assert f"wrong.py:{number}:" in done.stdout, (line, done.stdout)
 
 
-def test_the_stubs_say_what_the_module_has(tmp_path):
-    # The half in Python is its own stub; with older versions the checker takes its imports from typing for mistakes.
+def test_the_stubs_match_the_module(tmp_path):
+    # The part in Python has no separate stub. For older Python versions the checker reports its imports from typing
+    # as errors.
     module = "shmlimit" if sys.version_info >= (3, 11) else "shmlimit._shmlimit"
-    # It takes a Literal of several names for a Union; test_names.py compares them.
+    # stubtest treats a Literal of several names as a Union; test_names.py compares them.
     (tmp_path / "allowed").write_text(r"shmlimit\._names\..*" + "\n")
     done = mypy("mypy.stubtest", module, "--allowlist", "allowed", "--ignore-unused-allowlist", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

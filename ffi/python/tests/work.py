@@ -1,4 +1,4 @@
-"""What children do: importable, because spawn and forkserver import it."""
+"""The work of child processes, in a module that they can import: spawn and forkserver need that."""
 
 import os
 
@@ -6,7 +6,7 @@ from shmlimit import Limiter, Refused
 
 
 def take_all(limiter):
-    """Takes calls until there are none; says how many that were."""
+    """Makes calls until one is refused; returns how many were granted."""
     count = 0
     while True:
         try:
@@ -21,12 +21,12 @@ def take_into(limiter, queue):
 
 
 def open_and_take(name):
-    """The same for one who opens it by its name."""
+    """Does the same with a limiter that it opens by name."""
     return take_all(Limiter(name, create=False))
 
 
 def wait_for_turns(limiter, turns):
-    """Waits for so many turns."""
+    """Waits for this many turns."""
     for _ in range(turns):
         with limiter.acquire(timeout=60):
             pass
@@ -34,5 +34,5 @@ def wait_for_turns(limiter, turns):
 
 
 def refusal(limiter):
-    """An exception that must cross to the parent."""
+    """Raises an exception that must reach the parent process."""
     limiter.try_acquire()

@@ -1,7 +1,7 @@
-//! The numbers that a segment stores for kinds of things. They never change their meaning.
+//! The numbers that a segment stores for states, causes, priorities and classes. Their meanings never change.
 //!
-//! The numbers of algorithms and header formats are not here: `tests/header.rs` writes them into the C header from the
-//! library's own enums.
+//! The numbers of algorithms and header formats are not here: `tests/header.rs` writes them into the C header from
+//! the library's own enums.
 
 use ::shmlimit_segment::layout;
 use shmlimit::{BreakerState, OutcomeClass, Priority, TransitionCause};
@@ -91,7 +91,7 @@ pub const SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER: u64 = 2;
 /// `retired`: removed on purpose; nothing comes next until somebody makes it.
 pub const SHMLIMIT_SEGMENT_RETIRED_REMOVED: u64 = 3;
 
-/// Asserts that numbers of the header are those of the library's variants.
+/// Asserts that numbers of the header equal those of the library's variants.
 macro_rules! codes {
     ($kind:ident: $($number:ident $variant:ident,)*) => { $(assert!($number == $kind::$variant as u32);)* };
 }

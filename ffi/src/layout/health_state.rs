@@ -1,4 +1,4 @@
-//! How the server is doing: breaker, gate, counts, pace.
+//! The health state of the server: breaker, gate, counts, pace.
 
 use super::*;
 use shmlimit_kernel::health_state::{

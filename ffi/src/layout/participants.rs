@@ -1,4 +1,4 @@
-//! Who is attached and who waits.
+//! Attached processes and queued calls.
 
 use super::{SHMLIMIT_SEGMENT_UNITS, byte};
 use ::shmlimit_segment::{layout, sys::FIRST_LIVENESS_BYTE};

@@ -1,4 +1,4 @@
-//! What was configured.
+//! The configured policy.
 
 use super::{SHMLIMIT_SEGMENT_RULES, SHMLIMIT_SEGMENT_UNITS, byte};
 use ::shmlimit_segment::layout;

@@ -1,4 +1,4 @@
-/* Arguments that make no sense: a clear number each, and nothing is taken. Usage: arguments DIRECTORY */
+/* Invalid arguments: each returns a specific code, and takes nothing. Usage: arguments DIRECTORY */
 #include "check.h"
 
 #ifdef _WIN32
@@ -81,7 +81,7 @@ static void nulls(void)
     grant = 99;
     IS(shmlimit_pending_step(0, &sleep_ns, &grant, NULL), SHMLIMIT_PENDING_DONE);
     CHECK(sleep_ns == 0 && grant == 0);
-    /* Arguments of a step that are no good leave the wait as it is, and empty the others. */
+    /* Invalid arguments of a step leave the wait as it is, and clear the other outputs. */
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     grant = sleep_ns = 99;
     IS(shmlimit_pending_step(wait, NULL, &grant, NULL), SHMLIMIT_NULL_POINTER);
@@ -91,7 +91,7 @@ static void nulls(void)
     IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
 }
 
-/* Lists that are said to be longer than nothing, and are not there. */
+/* Lists that are NULL although their length is not 0. */
 static void null_lists(void)
 {
     shmlimit_limiter *other;
@@ -148,7 +148,7 @@ static void null_lists(void)
     SAYS("shmlimit_outcome.costs is NULL");
 }
 
-/* Every struct that comes in, in sizes that no version has, and in those of later ones. */
+/* Every input struct, in sizes that no version has, and in the sizes of later versions. */
 static int32_t with_request(void *at)
 {
     shmlimit_grant grant = 99;
@@ -193,7 +193,7 @@ static int32_t with_advice(void *at)
     return shmlimit_record_call(limiter, &outcome, (shmlimit_advice *)at);
 }
 
-/* `first` is the size in the first version that had the struct, `size` the one of today. */
+/* `first` is the size in the struct's first version, `size` is its size today. */
 static void sizes_of(const void *good, size_t first, size_t size, int32_t (*with)(void *), int is_answer)
 {
     unsigned char *memory = (unsigned char *)malloc(8192);
@@ -211,7 +211,7 @@ static void sizes_of(const void *good, size_t first, size_t size, int32_t (*with
         memset(memory, 0, 8192);
         memcpy(memory, good, size);
         memcpy(memory, &later[i], sizeof later[i]);
-        memset(memory + later[i], 0xee, 64); /* what lies behind is nobody's business */
+        memset(memory + later[i], 0xee, 64); /* the library must ignore the bytes after the struct */
         IS(with(memory), SHMLIMIT_OK);
         CHECK(memcmp(memory, &later[i], sizeof later[i]) == 0);
         if (later[i] <= size)
@@ -219,7 +219,7 @@ static void sizes_of(const void *good, size_t first, size_t size, int32_t (*with
         /* The last byte of a field that this library does not know. */
         memory[later[i] - 1] = 1;
         IS(with(memory), is_answer ? SHMLIMIT_OK : SHMLIMIT_WRONG_SIZE);
-        CHECK(memory[later[i] - 1] == (is_answer ? 0 : 1)); /* answers are emptied to their ends */
+        CHECK(memory[later[i] - 1] == (is_answer ? 0 : 1)); /* the library clears an answer up to its end */
         CHECK(memory[later[i]] == 0xee);
     }
     free(memory);
@@ -240,7 +240,7 @@ static void sizes(void)
     sizes_of(&outcome, 80, sizeof outcome, with_outcome, 0);
     sizes_of(&answer, 40, sizeof answer, with_answer, 1);
     sizes_of(&advice, 56, sizeof advice, with_advice, 1);
-    /* What programs have compiled: these never shrink, and grow only at their ends. */
+    /* Programs have compiled these sizes in. A struct never shrinks, and grows only at its end. */
     CHECK(sizeof(shmlimit_request) == 64 && sizeof(shmlimit_options) == 112 && sizeof(shmlimit_outcome) == 80);
     CHECK(sizeof(shmlimit_answer) == 40 && sizeof(shmlimit_advice) == 56);
     CHECK(sizeof(shmlimit_cost) == 16 && sizeof(shmlimit_header) == 16 && sizeof(shmlimit_setting) == 16);
@@ -287,7 +287,7 @@ static void not_utf8(void)
     outcome.cost_count = 1;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NOT_UTF8);
     outcome.cost_count = 0;
-    /* What a server sent is nobody's fault here. */
+    /* The caller is not responsible for the bytes that a server sent. */
     outcome.headers = &header;
     outcome.header_count = 1;
     outcome.head = "HTTP/1.1 404 \xff\xfe\r\nX: \xe9\r\n\r\n";
@@ -351,7 +351,7 @@ static void values(void)
     CHECK(answer.retry_after_ns == SHMLIMIT_NEVER && answer.ready_after_ns == SHMLIMIT_NEVER && answer.delay_ns == 0);
     IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_REFUSED);
     CHECK(grant == 0);
-    /* A failure leaves an answer empty, not as it was. */
+    /* After a failure an answer is empty. It does not keep its old content. */
     cost.unit = "bananas";
     memset(&answer, 0xee, sizeof answer);
     answer.size = sizeof answer;
@@ -401,7 +401,7 @@ static void outcomes(void)
         outcome.head = bad[i].head;
         outcome.head_length = bad[i].head == NULL ? 0 : strlen(bad[i].head);
         IS(shmlimit_record_call(limiter, &outcome, &advice), bad[i].code);
-        /* The grant stays out, so that the outcome can be mended. */
+        /* The grant stays open, so that the program can correct the outcome. */
         IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
         memset(&advice, 0xee, sizeof advice);
         advice.size = sizeof advice;

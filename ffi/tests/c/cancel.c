@@ -1,9 +1,10 @@
-/* Threads that are cancelled inside the library: the program lives on, and every permit comes back. Usage: cancel DIRECTORY */
+/* Threads that are cancelled inside the library: the program goes on, and every permit comes back. Usage: cancel
+   DIRECTORY */
 #include "check.h"
 
 struct thread {
     shmlimit_limiter *limiter;
-    shmlimit_grant grant; /* 0, or what the cleanup handler is to give back */
+    shmlimit_grant grant; /* 0, or the grant that the cleanup handler has to give back */
     const char *directory;
     int type, started, returned, cleaned;
 };
@@ -13,7 +14,7 @@ static int read_once(int *word)
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* What a careful program does: gives back what it has. It cannot know whether its release was done before. */
+/* A careful program gives back what it holds. It cannot know whether its release was carried out before. */
 static void clean_up(void *at)
 {
     struct thread *self = (struct thread *)at;
@@ -24,7 +25,7 @@ static void clean_up(void *at)
     self->cleaned = 1;
 }
 
-/* Waits for the end of a thread that was cancelled. */
+/* Waits for the end of a cancelled thread. */
 static void join_cancelled(pthread_t id, const struct thread *thread)
 {
     void *how = NULL;
@@ -40,7 +41,7 @@ static void *waits(void *at)
     CHECK(pthread_setcanceltype(self->type, &before) == 0);
     IS(shmlimit_acquire(self->limiter, NULL, &self->grant, NULL), SHMLIMIT_OK);
     CHECK(self->grant != 0);
-    CHECK(self->type == PTHREAD_CANCEL_DEFERRED); /* an asynchronous one ends before it sees the grant */
+    CHECK(self->type == PTHREAD_CANCEL_DEFERRED); /* a thread with asynchronous cancellation ends before it sees the grant */
     self->returned = 1;
     for (;;)
         pthread_testcancel();
@@ -48,7 +49,8 @@ static void *waits(void *at)
     return NULL;
 }
 
-/* A thread that waits is cancelled: it waits on, is granted, and ends at its next cancellation point with the grant known. */
+/* A waiting thread is cancelled: it keeps waiting, is granted, and ends at its next cancellation point. By then it
+   knows its grant. */
 static void cancelled_while_waiting(shmlimit_limiter *limiter, int type)
 {
     for (int round = 0; round < rounds(20, 5); round++) {
@@ -88,7 +90,7 @@ static void *stops(void *at)
     return NULL;
 }
 
-/* As the header says: a waiting thread ends soon if its `stop` says so. */
+/* As the header says: a waiting thread ends soon after its `stop` returns true. */
 static void stopped_and_cancelled(shmlimit_limiter *limiter)
 {
     shmlimit_grant held;
@@ -106,7 +108,7 @@ static void stopped_and_cancelled(shmlimit_limiter *limiter)
     IS(shmlimit_release(held), SHMLIMIT_OK);
 }
 
-/* Every function, again and again. Opening and the snapshots read files: calls that glibc cancels at. */
+/* Every function, again and again. Opening and snapshots read files, and glibc cancels threads in such calls. */
 static void *calls(void *at)
 {
     struct thread *self = (struct thread *)at;
@@ -119,7 +121,7 @@ static void *calls(void *at)
     for (int i = 0;; i++) {
         shmlimit_pending wait;
         uint64_t sleep_ns;
-        /* Asynchronous only around calls that own nothing but what the cleanup handler knows. */
+        /* Cancellation is asynchronous only around calls whose single resource is known to the cleanup handler. */
         CHECK(pthread_setcanceltype(self->type, &before) == 0);
         __atomic_store_n(&self->started, 1, __ATOMIC_RELEASE);
         int32_t code = i % 2 ? shmlimit_acquire(self->limiter, &request, &self->grant, NULL)
@@ -132,7 +134,7 @@ static void *calls(void *at)
         shmlimit_code_name(code);
         CHECK(pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before) == 0);
         pthread_testcancel();
-        /* Nothing here is a cancellation point, so nothing that is begun is left behind. */
+        /* Nothing here is a cancellation point, so the thread cannot be cancelled between beginning and ending. */
         IS(shmlimit_enqueue(self->limiter, NULL, &wait), SHMLIMIT_OK);
         code = shmlimit_pending_step(wait, &sleep_ns, &self->grant, NULL);
         if (code == SHMLIMIT_SLEEP)
@@ -158,7 +160,7 @@ static void cancelled_anywhere(shmlimit_limiter *limiter, int type)
         memset(&thread, 0, sizeof thread);
         thread.limiter = limiter;
         thread.type = type;
-        if (round % 3 == 0) /* sometimes all is refused, and waits */
+        if (round % 3 == 0) /* in some rounds every call is refused or waits */
             IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
         pthread_t id;
         CHECK(pthread_create(&id, NULL, calls, &thread) == 0);
@@ -194,7 +196,7 @@ static void *opens(void *at)
     return NULL;
 }
 
-/* What opens files, locks and closes them: most of these calls are cancellation points of the C library. */
+/* Opens, locks and closes files. Most of these calls are cancellation points of the C library. */
 static void cancelled_while_opening(const char *directory)
 {
     for (int round = 0; round < rounds(20, 5); round++) {
@@ -216,12 +218,12 @@ int main(int argc, char **argv)
     cancelled_while_waiting(limiter, PTHREAD_CANCEL_DEFERRED);
     stopped_and_cancelled(limiter);
     cancelled_anywhere(limiter, PTHREAD_CANCEL_DEFERRED);
-#ifndef __cplusplus /* whose frames can only be unwound at calls */
+#ifndef __cplusplus /* C++ frames can be unwound only at calls */
     cancelled_while_waiting(limiter, PTHREAD_CANCEL_ASYNCHRONOUS);
     cancelled_anywhere(limiter, PTHREAD_CANCEL_ASYNCHRONOUS);
 #endif
     cancelled_while_opening(argv[1]);
-    /* And it still limits. */
+    /* The limiter still limits. */
     shmlimit_grant held, grant;
     IS(shmlimit_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
     IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_REFUSED);

@@ -1,4 +1,4 @@
-/* What the tests in C share. They compile as C11 and as C++17, and say nothing if all is well. */
+/* Shared code of the C tests. They compile as C11 and as C++17, and print nothing if they succeed. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -18,7 +18,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* A struct that is all zero but its size. */
+/* A struct of zeros whose size field is set. */
 #define SIZED(type, name) \
     type name;            \
     memset(&name, 0, sizeof name); \
@@ -47,12 +47,12 @@ static inline void is(int32_t code, int32_t expected, const char *what, const ch
         fail(file, line, "a failure without words");
 }
 
-/* The call returns this number. */
+/* The call returns this code. */
 #define IS(call, expected) is((call), (expected), #call, __FILE__, __LINE__)
-/* The words of the last failure name this. */
+/* The message of the last failure contains this text. */
 #define SAYS(text) CHECK(strstr(shmlimit_last_error(), (text)) != NULL)
 
-/* How often: fewer times under a tool that watches, which is slow and sees the first mistake. */
+/* The number of rounds: `watched` under a checking tool, which is slow and reports the first mistake. */
 static inline int rounds(int plain, int watched) { return getenv("TEST_WATCHED") == NULL ? plain : watched; }
 
 static inline uint64_t now_ns(void)
@@ -62,7 +62,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Makes a limiter afresh. */
+/* Creates the limiter, and replaces an existing one. */
 static inline shmlimit_limiter *make(const char *directory, const char *name, const char *config)
 {
     shmlimit_limiter *limiter;
@@ -75,13 +75,13 @@ static inline shmlimit_limiter *make(const char *directory, const char *name, co
     return limiter;
 }
 
-/* Ten calls a hour, three of them at once, in requests and tokens. */
+/* Ten calls an hour, three at once, counted in requests and tokens. */
 #define TWO_UNITS                                                                                          \
     "concurrency = 3\n"                                                                                    \
     "[[rules]]\nname = \"calls\"\nalgorithm = \"token_bucket\"\nlimit = 10\nperiod = \"1h\"\n"             \
     "[[rules]]\nname = \"tokens\"\nunit = \"tokens\"\nalgorithm = \"token_bucket\"\nlimit = 1000\nperiod = \"1h\"\n"
 
-/* As many calls as one likes, one at a time. */
+/* Any number of calls, one at a time. */
 #define ONE_AT_A_TIME \
     "concurrency = 1\n[[rules]]\nname = \"calls\"\nalgorithm = \"token_bucket\"\nlimit = 1000000\nperiod = \"1s\"\n"
 
@@ -103,7 +103,7 @@ static inline size_t waiting(const shmlimit_limiter *limiter)
     return count;
 }
 
-/* What is left of a rule. */
+/* The remaining units of a rule. */
 static inline uint64_t remaining(const shmlimit_limiter *limiter, size_t rule)
 {
     const shmlimit_snapshot *snapshot;
@@ -114,7 +114,7 @@ static inline uint64_t remaining(const shmlimit_limiter *limiter, size_t rule)
     return left;
 }
 
-/* Lets other threads and processes go on until something is the case; fails after half a minute. */
+/* Yields to other threads and processes until the condition holds. Fails after half a minute. */
 #define UNTIL(condition)                                                                \
     do {                                                                                \
         struct timespec pause_;                                                         \

@@ -1,4 +1,5 @@
-/* Numbers and their names, as programs have compiled and stored them: a line may be added, none may change. */
+/* The codes and their names, as programs have compiled and stored them. Lines may be added here; no line may
+   change. */
 #include "check.h"
 
 struct code {
@@ -58,7 +59,7 @@ static const char *code_name(int32_t number) { return shmlimit_code_name(number)
 static const char *reason_name(int32_t number) { return shmlimit_reason_name((uint32_t)number); }
 static const char *class_name(int32_t number) { return shmlimit_class_name((uint32_t)number); }
 
-/* These have their names, and no other number has any. */
+/* These codes have these names, and no other code has a name. */
 static void exactly(const struct code *codes, size_t count, const char *(*name)(int32_t))
 {
     for (int32_t number = -300; number < 1000; number++) {
@@ -79,7 +80,7 @@ int main(void)
     exactly(CODES, sizeof CODES / sizeof CODES[0], code_name);
     exactly(REASONS, sizeof REASONS / sizeof REASONS[0], reason_name);
     exactly(CLASSES, sizeof CLASSES / sizeof CLASSES[0], class_name);
-    /* What programs have compiled in: the names of the header stand for these numbers. */
+    /* Programs have compiled these values in: the constants of the header keep them. */
     CHECK(SHMLIMIT_OK == 0 && SHMLIMIT_REFUSED == 1 && SHMLIMIT_STOPPED == 2 && SHMLIMIT_SLEEP == 3);
     CHECK(SHMLIMIT_NULL_POINTER == 16 && SHMLIMIT_CLOSED == 20 && SHMLIMIT_GRANT_DONE == 21 && SHMLIMIT_IO == 51);
     CHECK(SHMLIMIT_OPEN_EXISTING == 1 && SHMLIMIT_OPEN_CREATE == 2 && SHMLIMIT_OPEN_REPLACE == 4 && SHMLIMIT_OPEN_ALLOW_NETWORK_FS == 8);

@@ -1,12 +1,12 @@
 /* Handles, grants and waits in forked children. Usage: forks DIRECTORY */
 #include "check.h"
 
-/* A child's exit is a test's: 0 is well. */
+/* A child exits like a test: 0 means success. */
 #define IS_WELL(child) CHECK(exit_code(child) == 0)
 
 static volatile int over;
 
-/* Is inside the library most of the time, when the process forks. */
+/* This thread is inside the library most of the time, also while the process forks. */
 static void *busy(void *limiter)
 {
     while (!over) {
@@ -32,11 +32,11 @@ static void a_grant_stays_the_parents(shmlimit_limiter *limiter)
             case 1: IS(shmlimit_cancel(grant), SHMLIMIT_OK); break;
             case 2: IS(shmlimit_record(grant, &outcome, NULL), SHMLIMIT_OK); break;
             case 3: IS(shmlimit_close(limiter), SHMLIMIT_OK); _exit(0);
-            default: exit(0); /* with whatever runs at exit */
+            default: exit(0); /* with the exit handlers */
             }
-            CHECK(in_flight(limiter) == 1); /* the parent's */
+            CHECK(in_flight(limiter) == 1); /* held by the parent */
             IS(shmlimit_release(grant), SHMLIMIT_GRANT_DONE);
-            /* The only permit is out, and the child has none. */
+            /* The parent holds the only permit, and the child has none. */
             IS(shmlimit_try_acquire(limiter, NULL, &own, NULL), SHMLIMIT_REFUSED);
             _exit(0);
         }
@@ -47,7 +47,7 @@ static void a_grant_stays_the_parents(shmlimit_limiter *limiter)
     }
     const shmlimit_snapshot *snapshot;
     IS(shmlimit_snapshot_take(limiter, &snapshot), SHMLIMIT_OK);
-    CHECK(snapshot->ok == 1); /* what a child saw of the server counts */
+    CHECK(snapshot->ok == 1); /* an outcome that a child recorded counts */
     shmlimit_snapshot_free(snapshot);
 }
 
@@ -58,7 +58,7 @@ static void a_childs_grant_is_its_own(shmlimit_limiter *limiter)
         shmlimit_grant grant;
         IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
         CHECK(in_flight(limiter) == 1);
-        _exit(0); /* without giving it back: death does */
+        _exit(0); /* without giving it back: the permit comes back because the process dies */
     }
     IS_WELL(child);
     shmlimit_grant grant;
@@ -97,7 +97,8 @@ static void a_wait_is_a_call_of_the_childs_own(shmlimit_limiter *limiter)
     IS(shmlimit_release(later), SHMLIMIT_OK);
 }
 
-/* The parent's threads are anywhere in the library when it forks; the child has only one, and goes on. */
+/* The parent's threads are at any point of the library when it forks. The child has only one thread, and its calls
+   still succeed. */
 static void in_the_middle_of_everything(const char *directory)
 {
     shmlimit_limiter *limiter = make(directory, "busy", "concurrency = 100\n");
@@ -107,7 +108,7 @@ static void in_the_middle_of_everything(const char *directory)
     for (int round = 0; round < rounds(150, 15); round++) {
         pid_t child = fork();
         if (child == 0) {
-            alarm(60); /* one that hangs is killed, and not well */
+            alarm(60); /* a child that hangs is killed, and fails */
             shmlimit_grant grant;
             shmlimit_pending wait;
             IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);

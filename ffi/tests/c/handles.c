@@ -1,4 +1,4 @@
-/* Handles that are over, or never were: a number, never a crash. Usage: handles DIRECTORY */
+/* Closed and invalid handles return an error code and never crash the program. Usage: handles DIRECTORY */
 #include "check.h"
 
 static shmlimit_limiter *number(uint64_t of)
@@ -51,7 +51,7 @@ static void grants_end_once(shmlimit_limiter *limiter)
     }
 }
 
-/* Numbers near good ones, and far from them. */
+/* Numbers near valid handles, and far from them. */
 static void garbage(shmlimit_limiter *limiter)
 {
     shmlimit_grant grant;
@@ -83,7 +83,7 @@ static void garbage(shmlimit_limiter *limiter)
     IS(shmlimit_release(grant), SHMLIMIT_OK);
 }
 
-/* A number of one kind means nothing where another is wanted. */
+/* A handle of one kind is invalid where another kind is expected. */
 static void mixed_up(const char *directory)
 {
     enum { MANY = 70 };
@@ -122,7 +122,7 @@ static void mixed_up(const char *directory)
     IS(shmlimit_close(limiter), SHMLIMIT_OK);
 }
 
-/* Numbers of what is over mean nothing later, whatever came after. */
+/* A closed handle stays invalid, whatever was opened later. */
 static void old_numbers(shmlimit_limiter *limiter)
 {
     enum { MANY = 3000 };

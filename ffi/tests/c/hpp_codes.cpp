@@ -1,4 +1,5 @@
-// shmlimit.hpp with error codes: the form that also works with -fno-exceptions. All on a test clock: nothing sleeps.
+// shmlimit.hpp with error codes, the form that also works with -fno-exceptions. Everything runs on a test clock, so
+// nothing sleeps.
 #include "check.h"
 #include "shmlimit.hpp"
 
@@ -66,13 +67,13 @@ static void calls_wait_for_their_rate(Place &place)
         CHECK(answer && answer.granted() && answer->delay() == 0s);
     }
     auto refused = api.try_acquire(code);
-    OK(code); // a refusal is no failure
+    OK(code); // a refusal is not a failure
     CHECK(!refused && !refused.grant());
     CHECK(refused.refused().reason == shmlimit::reason::rate && !refused.refused().stopped());
     CHECK(name(refused.refused().reason) == "rate");
     CHECK(refused.refused().retry_after == 60s && refused.refused().ready_after == 60s);
     CHECK(refused.refused().rule == 0u);
-    // A timeout that is too short, none at all, and less than none; a deadline on the test's clock.
+    // Timeouts that are too short, zero and negative; a deadline on the test's clock.
     for (auto timeout : {59s, 0s, -1s}) {
         CHECK(!api.acquire(shmlimit::request().timeout(timeout), code));
         OK(code);
@@ -98,7 +99,7 @@ static void a_grant_holds_one_permit_until_it_ends(Place &place)
         CHECK(answer && held() == 1);
         auto second = api.try_acquire(code);
         CHECK(!second && second.refused().reason == shmlimit::reason::concurrency);
-        CHECK(!second.refused().retry_after); // not known
+        CHECK(!second.refused().retry_after); // the time is unknown
         shmlimit::grant moved = std::move(answer.grant());
         CHECK(!answer && moved && held() == 1);
     }
@@ -135,7 +136,7 @@ static void outcomes_lead_to_advice(Place &place)
     CHECK(!advice.retry && advice.outcome_class == shmlimit::outcome_class::ok && advice.samples == 1);
     auto answer = api.acquire(code);
     answer->record(999, code);
-    CHECK(code == errc::bad_status && answer); // still valid
+    CHECK(code == errc::bad_status && answer); // the grant is still valid
     auto outcome = shmlimit::outcome(429).header("retry-after", "30").latency(120ms).attempt(1);
     advice = answer->record(outcome, code);
     OK(code);
@@ -146,7 +147,7 @@ static void outcomes_lead_to_advice(Place &place)
     CHECK(refused.refused().reason == shmlimit::reason::retry_after && refused.refused().retry_after == 30s);
     place.clock.advance(30s, code);
     OK(code);
-    // The head of a response, which ends where its view ends.
+    // The head of a response ends where its string view ends.
     std::string_view head = "HTTP/1.1 503 Unavailable\r\nRetry-After: 7\r\n\r\nRetry-After: 70\r\n";
     advice = api.acquire(code)->record(shmlimit::outcome::from_head(head.substr(0, 44)), code);
     OK(code);
@@ -167,7 +168,7 @@ static void costs_are_in_units(Place &place)
     std::error_code code;
     auto api = place.open("units", place.options().config(TWO_UNITS));
     auto left = [&](std::size_t rule) { return api.snapshot(code).rules()[rule].remaining; };
-    // A view without a NUL at its end.
+    // A string view without a NUL at its end.
     std::string_view tokens = std::string_view("tokens and more").substr(0, 6);
     auto answer = api.acquire(shmlimit::request().cost(tokens, 900).priority(shmlimit::priority::user), code);
     OK(code);
@@ -264,7 +265,7 @@ static void an_operator_changes_a_limiter(Place &place)
     auto other = shmlimit::limiter("operated", place.options().rate("7/min"), code);
     CHECK(code == errc::config_mismatch && !other);
     CHECK(shmlimit::last_error().find("operated") != std::string_view::npos);
-    // Or takes the limiter as it is, or changes it.
+    // With `on_mismatch`, it uses the limiter as it is, or changes it.
     other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::adopt), code);
     OK(code);
     CHECK(other.snapshot(code).rules()[0].limit == 100);

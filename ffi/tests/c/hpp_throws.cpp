@@ -1,11 +1,11 @@
-// shmlimit.hpp with exceptions: the same calls as with error codes, and what they throw.
+// shmlimit.hpp with exceptions: the same calls as with error codes, and the exceptions that they throw.
 #include "check.h"
 #include "shmlimit.hpp"
 
 using namespace std::chrono_literals;
 using shmlimit::errc;
 
-// The call throws this failure, whose message names `text`.
+// The call throws this failure, and its message contains `text`.
 template <class Call> static void throws(errc expected, std::string_view text, Call &&call, int line)
 {
     try {

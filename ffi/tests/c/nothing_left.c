@@ -1,4 +1,4 @@
-/* Thousands of ways through errors, and nothing is left behind. Usage: nothing_left DIRECTORY */
+/* Thousands of calls that fail leave nothing allocated behind. Usage: nothing_left DIRECTORY */
 #include "check.h"
 
 static void once(const char *directory, shmlimit_limiter *limiter, int round)
@@ -33,7 +33,7 @@ static void once(const char *directory, shmlimit_limiter *limiter, int round)
     request.costs = &cost;
     request.cost_count = 1;
     IS(shmlimit_acquire(other, &request, &late, NULL), SHMLIMIT_UNKNOWN_UNIT);
-    /* Nothing is asked before the first step: that is when a unit is found to be unknown. */
+    /* The request is sent with the first step; only then is the unknown unit noticed. */
     int32_t code = shmlimit_enqueue(other, &request, &wait);
     if (code == SHMLIMIT_OK)
         code = shmlimit_pending_step(wait, &sleep_ns, &late, NULL);
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < rounds(2000, 20); i++)
         once(argv[1], limiter, i);
     CHECK(descriptors() == before);
-    CHECK(rounds(0, 1) || resident_kib() < resident + 1024); /* a mapping left over in each round would be 500 MB */
+    CHECK(rounds(0, 1) || resident_kib() < resident + 1024); /* a leaked mapping in each round would be 500 MB */
     CHECK(in_flight(limiter) == 0 && waiting(limiter) == 0);
     IS(shmlimit_close(limiter), SHMLIMIT_OK);
     return 0;

@@ -1,5 +1,5 @@
-/* The options of shmlimit_open() that name a rate, what happens to a limiter with other settings, programs that were
- * compiled with an older struct, and removing a limiter. */
+/* The options of shmlimit_open() that set a rate; limiters that exist with other settings; programs that were
+ * compiled with an older struct; removing a limiter. */
 #include "check.h"
 
 static const char *directory;
@@ -13,7 +13,7 @@ static shmlimit_options named(const char *rate)
     return options;
 }
 
-/* Opens a limiter, and closes it again: limit, capacity and concurrency. */
+/* Opens a limiter, checks its limit, capacity and concurrency, and closes it. */
 static void has(const char *name, const shmlimit_options *options, uint64_t limit, uint64_t capacity, uint32_t concurrency)
 {
     shmlimit_limiter *limiter;
@@ -57,7 +57,7 @@ static void rates_are_fields(void)
     CHECK(snapshot->rules[1]->limit == 30000);
     shmlimit_snapshot_free(snapshot);
     IS(shmlimit_close(limiter), SHMLIMIT_OK);
-    /* A burst of several rates is that of none. */
+    /* A burst can be set only for a single rate. */
     options = named("100/min, 1000/h");
     options.burst = 20;
     fails("both", &options, SHMLIMIT_CONFIG, "burst");
@@ -77,10 +77,10 @@ static void a_mismatch_is_an_error_or_adopted_or_an_update(void)
     fails("there", &options, SHMLIMIT_CONFIG_MISMATCH, "there");
     options.on_mismatch = SHMLIMIT_MISMATCH_ADOPT;
     has("there", &options, 60, 60, 3);
-    /* Only what is named changes. */
+    /* Only the settings that are given change. */
     options.on_mismatch = SHMLIMIT_MISMATCH_UPDATE;
     has("there", &options, 30, 30, 3);
-    /* Only a new limiter can have another algorithm. */
+    /* The algorithm of an existing limiter cannot be changed. */
     options.algorithm = "token_bucket";
     fails("there", &options, SHMLIMIT_DOES_NOT_FIT, "there");
     options.on_mismatch = 3;
@@ -90,7 +90,7 @@ static void a_mismatch_is_an_error_or_adopted_or_an_update(void)
     has("there", &options, 30, 30, 3);
 }
 
-/* What a program has that was compiled with the first header, with `shared_with`, and with `test_clock`. */
+/* The struct sizes of programs that were compiled with the first header, with `shared_with`, and with `test_clock`. */
 static void sizes_of_older_versions_are_accepted(void)
 {
     static const size_t sizes[] = {64, 72, 80, sizeof(shmlimit_options)};
@@ -99,7 +99,7 @@ static void sizes_of_older_versions_are_accepted(void)
         shmlimit_options options = named(NULL);
         options.settings = &setting;
         options.setting_count = 1;
-        /* The fields that the version does not have are no part of its struct. */
+        /* Fields that a version does not have are beyond the end of its struct. */
         if (sizes[i] < sizeof options)
             memset((char *)&options + sizes[i], 0xff, sizeof options - sizes[i]);
         options.size = sizes[i];

@@ -1,4 +1,5 @@
-/* Directories of any name: texts are UTF-8 on every system, whatever its own habits are. Usage: paths DIRECTORY */
+/* Directories with any names: strings are UTF-8 on every system, whatever encoding the system itself uses. Usage:
+   paths DIRECTORY */
 #include "check.h"
 
 static void a_directory_of_that_name(const char *parent, const char *name)
@@ -16,7 +17,7 @@ static void a_directory_of_that_name(const char *parent, const char *name)
     CHECK(exists(file)); /* as the system sees it */
     IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
 
-    /* The same name leads to the same limiter, and comes back as it was given. */
+    /* The same name leads to the same limiter, and the library returns the name as it was given. */
     options.directory = directory;
     options.flags = SHMLIMIT_OPEN_EXISTING;
     IS(shmlimit_open("api", &options, &other), SHMLIMIT_OK);
@@ -53,10 +54,10 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     a_directory_of_that_name(argv[1], "plain");
     a_directory_of_that_name(argv[1], "with space");
-    a_directory_of_that_name(argv[1], "Gr\xc3\xb6\xc3\x9f" "e \xe9\x99\x90"); /* two and three bytes a letter */
-    a_directory_of_that_name(argv[1], "\xf0\x9f\x8e\xac"); /* four, which is a pair in UTF-16 */
+    a_directory_of_that_name(argv[1], "Gr\xc3\xb6\xc3\x9f" "e \xe9\x99\x90"); /* two and three bytes per letter */
+    a_directory_of_that_name(argv[1], "\xf0\x9f\x8e\xac"); /* four bytes, which are a surrogate pair in UTF-16 */
     not_utf8(argv[1], "caf\xe9");
-    not_utf8(argv[1], "\xc0\xaf"); /* too long a way to write a slash */
-    not_utf8(argv[1], "\xed\xa0\xbd"); /* half a pair */
+    not_utf8(argv[1], "\xc0\xaf"); /* an overlong encoding of a slash */
+    not_utf8(argv[1], "\xed\xa0\xbd"); /* half a surrogate pair */
     return 0;
 }

@@ -1,4 +1,5 @@
-/* What the tests in C ask of the system: processes, what this one holds, and files, on Windows and elsewhere. */
+/* The system services that the C tests need, on Windows and elsewhere: processes, the resources of this process,
+   and files. */
 #ifndef PLATFORM_H
 #define PLATFORM_H
 
@@ -10,10 +11,10 @@
 #include <psapi.h>
 
 typedef HANDLE process;
-/* As paths come back from the library. */
+/* The separator in paths that the library returns. */
 #define SEPARATOR "\\"
 
-/* Starts this program with the same directory in a role of its own. */
+/* Starts this program again with the same directory and a role. */
 static inline process start(const char *program, const char *directory, const char *role)
 {
     char line[2048];
@@ -27,7 +28,7 @@ static inline process start(const char *program, const char *directory, const ch
     return started.hProcess;
 }
 
-/* Waits until it has ended, and says with which code. */
+/* Waits until the child has ended, and returns its exit code. */
 static inline int exit_code(process child)
 {
     DWORD code;
@@ -42,7 +43,7 @@ static inline void kill_process(process child)
     CHECK(exit_code(child) == 99);
 }
 
-/* Open files and whatever else the system counts. */
+/* The number of open files, and of other resources that the system counts with them. */
 static inline size_t descriptors(void)
 {
     DWORD count;
@@ -57,7 +58,7 @@ static inline size_t resident_kib(void)
     return counters.WorkingSetSize / 1024;
 }
 
-/* Whether there is a file of this name, which is UTF-8. */
+/* Whether a file with this name exists. The name is UTF-8. */
 static inline int exists(const char *path)
 {
     wchar_t wide[1024];

@@ -13,7 +13,7 @@ static shmlimit_limiter *join(const char *directory, const char *name)
     return limiter;
 }
 
-/* A role: takes what there is, and says by its exit code how much that was. */
+/* A role: takes every call that is left, and returns their number as its exit code. */
 static int take_all(const char *directory)
 {
     shmlimit_limiter *limiter = join(directory, "budget");
@@ -29,13 +29,13 @@ static int take_all(const char *directory)
     return ENDED_WELL + granted;
 }
 
-/* A role: has the permit, or waits for it, until it is killed. */
+/* A role: holds the permit, or waits for it, until it is killed. */
 static int hold(const char *directory)
 {
     shmlimit_limiter *limiter = join(directory, "permit");
     shmlimit_grant grant;
     IS(shmlimit_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
-    UNTIL(in_flight(limiter) > 1); /* which never happens */
+    UNTIL(in_flight(limiter) > 1); /* this never happens */
     return 1;
 }
 

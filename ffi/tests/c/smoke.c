@@ -1,4 +1,4 @@
-/* A program in C that knows nothing but the header. */
+/* A C program that uses nothing but the header. */
 #include "shmlimit.h"
 
 #include <stdio.h>

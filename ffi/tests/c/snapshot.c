@@ -1,12 +1,12 @@
 /*
- * Prints snapshots of two limiters as status --json does, and stays attached until its input ends, so that the tool can
- * be asked about the same. Usage: snapshot DIRECTORY
+ * Prints snapshots of two limiters in the form of `status --json`, and stays attached until its input ends, so that
+ * the test can ask the command-line tool about the same limiters. Usage: snapshot DIRECTORY
  */
 #include "check.h"
 
 static const char *comma;
 
-/* Both are one key and its value. */
+/* Both print one key and its value. */
 static void text(const char *key, const char *value)
 {
     if (value == NULL)
@@ -102,7 +102,7 @@ static void show(const shmlimit_limiter *limiter)
     CHECK(shown->size == sizeof *shown);
     for (int i = 0; i < 16; i++)
         calls += shown->latency[i];
-    CHECK(calls == 1 && shown->latency[5] == 1 && shown->latency_sum_ns == 30000000); /* one call told its 30 ms */
+    CHECK(calls == 1 && shown->latency[5] == 1 && shown->latency_sum_ns == 30000000); /* one call recorded its 30 ms */
     comma = "";
     begin(NULL, '{');
     text("name", shown->name), text("directory", shown->directory), text("provider", shown->provider);
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     request.costs = outcome.costs = &weight;
     request.cost_count = outcome.cost_count = 1;
     IS(shmlimit_try_acquire(binance, &request, &late, NULL), SHMLIMIT_OK);
-    weight.amount = 45; /* it turned out to cost more */
+    weight.amount = 45; /* the real cost is higher */
     IS(shmlimit_record(late, &outcome, NULL), SHMLIMIT_OK);
     show(binance);
     fflush(stdout);

@@ -1,4 +1,5 @@
-/* A test clock: calls that wait move it, exactly and in no real time; it is checked as every handle is. */
+/* A test clock: waiting calls move it by the exact time and take no real time. Its handle is checked like every
+   handle. */
 #include "check.h"
 
 static shmlimit_limiter *open_on(shmlimit_test_clock *clock, const char *name, const char *rate)
@@ -40,7 +41,7 @@ static void eleventh_call_waits_a_minute(shmlimit_test_clock *clock)
     CHECK(elapsed(clock) == 0);
     call_once(api);
     CHECK(elapsed(clock) == 60 * SECOND);
-    /* A request whose deadline, on the test's clock, cannot be met is refused, and no time passes. */
+    /* A request that cannot meet its deadline on the test's clock is refused, and the clock does not move. */
     for (int i = 0; i < 9; i++)
         call_once(api);
     SIZED(shmlimit_request, request);
@@ -50,7 +51,7 @@ static void eleventh_call_waits_a_minute(shmlimit_test_clock *clock)
     request.deadline_ns = now + 59 * SECOND;
     IS(shmlimit_acquire(api, &request, &grant, NULL), SHMLIMIT_REFUSED);
     CHECK(elapsed(clock) == 60 * SECOND);
-    /* Step by step: the step itself moves the clock. */
+    /* Waiting step by step: the step itself moves the clock. */
     shmlimit_pending pending;
     uint64_t sleep_ns;
     IS(shmlimit_enqueue(api, NULL, &pending), SHMLIMIT_OK);
@@ -92,7 +93,7 @@ static void clocks_are_checked(void)
     IS(shmlimit_test_clock_new(UINT64_C(1700000000) * SECOND, &clock), SHMLIMIT_OK);
     IS(shmlimit_test_clock_now(clock, &ns), SHMLIMIT_OK);
     CHECK(ns == UINT64_C(1700000000) * SECOND);
-    /* Never in the usual directory, even if a variable names it. */
+    /* A test clock never uses the default directory, even if a variable names it. */
     options.test_clock = clock;
     IS(shmlimit_open("tmdb", &options, &limiter), SHMLIMIT_BAD_VALUE);
     SAYS("temporary");

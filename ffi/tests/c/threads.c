@@ -1,4 +1,5 @@
-/* Eight threads: exact counts, messages of their own, one end for each handle. Usage: threads DIRECTORY */
+/* Eight threads: the counts are exact, each thread has its own messages, and each handle ends once. Usage: threads
+   DIRECTORY */
 #include "check.h"
 
 enum { THREADS = 8, BURST = 1000 };
@@ -48,7 +49,7 @@ static void *take_all(void *at)
     return NULL;
 }
 
-/* All try to end the same grants: each ends once. */
+/* All threads try to end the same grants: each grant ends once. */
 static void *end_all(void *at)
 {
     struct thread *self = (struct thread *)at;
@@ -70,7 +71,7 @@ static void *fail_in_own_words(void *at)
 {
     struct thread *self = (struct thread *)at;
     char key[32];
-    CHECK(shmlimit_last_error()[0] == '\0'); /* a new thread has not failed */
+    CHECK(shmlimit_last_error()[0] == '\0'); /* a new thread has no failure yet */
     snprintf(key, sizeof key, "no-key-%d", self->index);
     for (int i = 0; i < rounds(500, 20); i++) {
         IS(shmlimit_set(self->limiter, key, "1"), SHMLIMIT_CONFIG);
@@ -80,7 +81,8 @@ static void *fail_in_own_words(void *at)
     return NULL;
 }
 
-/* Opens, uses and closes while the others do; half of the handles are closed under the hands of a neighbour. */
+/* Opens, uses and closes limiters while the other threads do the same. Half of the handles are closed while another
+   thread uses them. */
 static shmlimit_limiter *volatile offered[THREADS];
 
 static void *open_and_close(void *at)
@@ -136,7 +138,7 @@ int main(int argc, char **argv)
     together(threads, open_and_close);
     for (ended = 0, granted = 0; granted < THREADS; granted++)
         ended += threads[granted].ended;
-    CHECK(ended == (uint64_t)(THREADS * rounds(200, 20))); /* whoever closed it, each was closed once */
+    CHECK(ended == (uint64_t)(THREADS * rounds(200, 20))); /* each handle was closed once, by any thread */
     IS(shmlimit_close(wide), SHMLIMIT_OK);
     IS(shmlimit_close(limiter), SHMLIMIT_OK);
     return 0;

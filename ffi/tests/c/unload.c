@@ -1,6 +1,7 @@
 /*
- * The DLL is loaded, used and unloaded while the program goes on, tidily and with everything left open. Windows only:
- * elsewhere a library with thread-local variables stays where it is. Usage: unload DIRECTORY DLL
+ * The DLL is loaded, used and unloaded while the program goes on, once with everything closed and once with
+ * everything left open. Windows only: elsewhere a library with thread-local variables stays loaded. Usage: unload
+ * DIRECTORY DLL
  */
 #include "shmlimit.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <windows.h>
 
-/* The tests' own check.h calls the library, which this program is not linked with. */
+/* The tests' check.h calls the library, and this program is not linked with it. */
 #define CHECK(condition)                                                                         \
     do {                                                                                         \
         if (!(condition)) {                                                                      \
@@ -45,7 +46,7 @@ static void load(const char *dll)
     find(&library.last_error, "shmlimit_last_error");
 }
 
-/* Really gone, not only counted down. */
+/* The DLL is unmapped, and not only its reference count reduced. */
 static void unload(void)
 {
     CHECK(FreeLibrary(library.module));
@@ -64,7 +65,7 @@ static shmlimit_limiter *open_limiter(const char *directory)
     return limiter;
 }
 
-/* A thread that has failed has words of its own in the library's keeping, and ends when that is gone. */
+/* A thread that has failed owns a message in the library's memory, and ends after the library was unloaded. */
 static HANDLE has_failed, may_end;
 
 static void *fail_and_stay(void *nothing)
@@ -98,7 +99,7 @@ int main(int argc, char **argv)
     SetEvent(may_end);
     pthread_join(thread, NULL);
 
-    /* What was left open is no obstacle to those who load it again. */
+    /* Handles that were left open do not prevent loading the library again. */
     load(argv[2]);
     shmlimit_limiter *limiter = open_limiter(argv[1]);
     CHECK(library.try_acquire(limiter, NULL, &grant, NULL) == SHMLIMIT_OK && library.release(grant) == SHMLIMIT_OK);

@@ -3,7 +3,7 @@
 
 struct asked {
     int times;
-    int stop_at; /* says stop when asked so often; 0 = never */
+    int stop_at; /* returns true on this call; 0 = never */
 };
 
 static int stop(void *context)
@@ -30,14 +30,14 @@ static void stopped_takes_nothing(shmlimit_limiter *limiter)
     SIZED(shmlimit_answer, empty);
     CHECK(grant == 0 && asked.times == 3 && memcmp(&answer, &empty, sizeof empty) == 0);
     CHECK(waiting(limiter) == 0 && in_flight(limiter) == 1 && remaining(limiter, 0) >= left);
-    /* Who need not wait is not asked to. */
+    /* `stop` is not called for a call that need not wait. */
     IS(shmlimit_release(held), SHMLIMIT_OK);
     IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_OK);
     CHECK(asked.times == 3);
     IS(shmlimit_release(grant), SHMLIMIT_OK);
 }
 
-/* A request without patience is refused at once; with some, when it is over. */
+/* A request without a timeout to spend is refused at once; with a longer one it is refused when the timeout ends. */
 static void timeouts(shmlimit_limiter *limiter)
 {
     shmlimit_grant held, grant;
@@ -51,17 +51,17 @@ static void timeouts(shmlimit_limiter *limiter)
     request.timeout_ns = 1;
     IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_REFUSED);
     request.timeout_ns = 0;
-    request.deadline_ns = 1; /* 1970 */
+    request.deadline_ns = 1; /* a time in 1970 */
     IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_REFUSED);
     clock_gettime(CLOCK_REALTIME, &wall);
     request.deadline_ns = (uint64_t)wall.tv_sec * SECOND + (uint64_t)wall.tv_nsec + SECOND / 50;
-    request.timeout_ns = UINT64_MAX; /* the earlier of the two counts */
+    request.timeout_ns = UINT64_MAX; /* the earlier of the two applies */
     IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_REFUSED);
     CHECK(waiting(limiter) == 0);
     IS(shmlimit_release(held), SHMLIMIT_OK);
 }
 
-#ifndef _WIN32 /* where a signal interrupts no thread */
+#ifndef _WIN32 /* on Windows a signal does not interrupt a thread */
 static volatile sig_atomic_t signals;
 
 static void on_signal(int number)
@@ -104,7 +104,8 @@ static void a_signal_asks_at_once(shmlimit_limiter *limiter)
     action.sa_handler = on_signal;
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
     IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
-    /* Ten times a second it would be asked anyway, 50 ms later on average: the quickest of many must beat that. */
+    /* Without the signal `stop` would be called ten times a second, 50 ms later on average. The fastest of many
+       rounds must beat that. */
     uint64_t quickest = UINT64_MAX;
     for (int round = 0; round < 10; round++) {
         struct call call = {limiter, 0, -1, 0};
@@ -133,21 +134,21 @@ static void step_by_step(shmlimit_limiter *limiter)
     uint64_t sleep_ns;
     SIZED(shmlimit_request, request);
     SIZED(shmlimit_answer, answer);
-    /* At once. */
+    /* Granted at once. */
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     CHECK(wait != 0 && in_flight(limiter) == 0);
     IS(shmlimit_pending_step(wait, &sleep_ns, &held, &answer), SHMLIMIT_OK);
     CHECK(held != 0 && answer.reason == 0 && answer.rule == -1 && in_flight(limiter) == 1);
     IS(shmlimit_pending_step(wait, &sleep_ns, &grant, &answer), SHMLIMIT_PENDING_DONE);
     IS(shmlimit_pending_cancel(wait), SHMLIMIT_PENDING_DONE);
-    /* Later, when the permit is back. */
+    /* Granted later, when the permit is back. */
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     IS(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
     CHECK(sleep_ns > 0 && grant == 0 && waiting(limiter) == 1);
     IS(shmlimit_release(held), SHMLIMIT_OK);
     UNTIL(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL) == SHMLIMIT_OK);
     CHECK(grant != 0 && waiting(limiter) == 0);
-    /* Never: given up, before and after the first step, and when the time is over. */
+    /* Never granted: cancelled before and after the first step, and when the timeout ends. */
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     IS(shmlimit_pending_cancel(wait), SHMLIMIT_OK);
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
@@ -191,7 +192,7 @@ static void *step_in_thread(void *at)
     return NULL;
 }
 
-/* Two threads step one wait: it is granted to one of them at most, and stands in the queue once. */
+/* Two threads step one wait: at most one of them gets the grant, and the call stands in the queue once. */
 static void two_threads_step(shmlimit_limiter *limiter)
 {
     for (int round = 0; round < rounds(20, 4); round++) {
@@ -228,7 +229,8 @@ static void two_threads_step(shmlimit_limiter *limiter)
     }
 }
 
-/* A pause refuses who does not wait, or cannot wait long enough; who waits goes on after it. */
+/* During a pause a call is refused if it does not wait or cannot wait long enough. Other calls wait, and go on
+   after the pause. */
 static void pauses(shmlimit_limiter *limiter)
 {
     shmlimit_grant grant;
@@ -247,7 +249,7 @@ static void pauses(shmlimit_limiter *limiter)
     IS(shmlimit_try_acquire(limiter, NULL, &grant, &answer), SHMLIMIT_REFUSED);
     CHECK(answer.reason == SHMLIMIT_REASON_PAUSED && answer.retry_after_ns > 500 * SECOND);
     CHECK(answer.retry_after_ns <= 600 * SECOND && grant == 0);
-    request.timeout_ns = 60 * SECOND; /* ends before the pause does: at once */
+    request.timeout_ns = 60 * SECOND; /* the timeout ends before the pause: refused at once */
     IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_REFUSED);
     CHECK(answer.reason == SHMLIMIT_REASON_PAUSED);
     IS(shmlimit_snapshot_take(limiter, &shown), SHMLIMIT_OK);
@@ -255,10 +257,10 @@ static void pauses(shmlimit_limiter *limiter)
     CHECK(strcmp(shown->pause_reason, "database migration") == 0);
     CHECK(shown->pause_ends_in_ns > 500 * SECOND && shown->paused_for_ns < 100 * SECOND);
     shmlimit_snapshot_free(shown);
-    IS(shmlimit_pause(limiter, NULL), SHMLIMIT_OK); /* until it is resumed */
+    IS(shmlimit_pause(limiter, NULL), SHMLIMIT_OK); /* until the limiter is resumed */
     IS(shmlimit_try_acquire(limiter, NULL, &grant, &answer), SHMLIMIT_REFUSED);
     CHECK(answer.reason == SHMLIMIT_REASON_PAUSED && answer.retry_after_ns == SHMLIMIT_NEVER);
-    request.timeout_ns = SECOND / 50; /* waits so long, because a resume may come */
+    request.timeout_ns = SECOND / 50; /* waits for its whole timeout, because an operator may resume the limiter */
     IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_REFUSED);
     CHECK(answer.reason == SHMLIMIT_REASON_PAUSED && waiting(limiter) == 0);
     IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);

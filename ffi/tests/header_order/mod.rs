@@ -1,7 +1,8 @@
 //! The order of include/shmlimit.h: groups with a heading, in the order in which a program needs them.
 //!
-//! cbindgen writes all constants first, then all structs, then all functions. [`arranged`] puts them into groups, each of
-//! which has the items of some source files, in the order of the source. An item that another one needs comes before it.
+//! cbindgen writes all constants first, then all structs, then all functions. [`arranged`] sorts them into groups.
+//! Each group holds the items of some source files, in the order of the source. An item that another item needs
+//! comes before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +22,7 @@ pub const GROUPS: [Group; 9] = [
     ("Tests with a virtual clock", &["test_clock.rs"]),
 ];
 
-/// The macros of the version of Cargo.toml.
+/// The version macros, made from Cargo.toml's version.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let [major, minor, patch] =
@@ -43,7 +44,8 @@ fn version() -> String {
 const EXTERN_C: &str = "#ifdef __cplusplus\nextern \"C\" {\n#endif // __cplusplus\n";
 const EXTERN_C_END: &str = "#ifdef __cplusplus\n}  // extern \"C\"\n#endif  // __cplusplus\n";
 
-/// What cbindgen wrote, in the order of [`GROUPS`]. `names_in` gives the names of the items in a source file.
+/// Sorts the output of cbindgen into the order of [`GROUPS`]. `names_in` returns the names of the items in a source
+/// file.
 pub fn arranged(header: &str, names_in: impl Fn(&Path) -> Vec<String>) -> String {
     let header = header.replace(EXTERN_C, "").replace(EXTERN_C_END, "");
     let (start, rest) = header.split_at(header.find("\n/**\n").expect("items") + 1);
@@ -77,7 +79,7 @@ pub fn arranged(header: &str, names_in: impl Fn(&Path) -> Vec<String>) -> String
     format!("{out}\n{EXTERN_C_END}\n{end}")
 }
 
-/// Writes an item, and before it those that it needs and that are not there yet.
+/// Writes an item. Items that it needs are written first, unless they are there already.
 fn put(name: &str, names: &BTreeSet<String>, items: &mut BTreeMap<String, String>, out: &mut String) {
     let Some(item) = items.remove(name) else { return };
     let code = item.lines().filter(|line| !is_comment(line));
@@ -86,7 +88,7 @@ fn put(name: &str, names: &BTreeSet<String>, items: &mut BTreeMap<String, String
             put(word, names, items, out);
         }
     }
-    // Constants with a comment of one line are a block.
+    // A constant with a one-line comment belongs to a block of constants.
     let constant = |item: &str| code_of(item).starts_with("#define") && item.lines().count() == 2;
     let before = out.trim_end().lines().rev().take(2).collect::<Vec<_>>();
     let follows = before.len() == 2 && constant(&format!("{}\n{}", before[1], before[0]));
@@ -123,7 +125,7 @@ fn name_of(code: &str) -> String {
     first.unwrap_or_else(|| panic!("an item without a name: {code}")).to_owned()
 }
 
-/// Puts a comment of one line, such as that of most constants and fields, onto one line.
+/// Puts a one-line comment, such as that of most constants and fields, onto a single line.
 fn one_line_comment(item: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let lines: Vec<&str> = item.lines().collect();

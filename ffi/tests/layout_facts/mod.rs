@@ -1,24 +1,24 @@
-//! Where every field of every struct of the layout lies, as Rust has it: written into the header as assertions, so that
-//! a C or C++ compiler that would lay them out otherwise refuses the header.
+//! The offset and size of every field of every layout struct, as Rust has them. They are written into the header as
+//! assertions, so that a C or C++ compiler with another layout rejects the header.
 
 use shmlimit_ffi::layout::*;
 use std::mem::{offset_of, size_of, size_of_val};
 
-/// One struct: its name, its bytes, and of each field the name, the place and the bytes.
+/// One struct: its name, its size, and the name, offset and size of each field.
 pub struct Facts {
     pub name: &'static str,
     pub size: usize,
     pub fields: Vec<(&'static str, usize, usize)>,
 }
 
-/// The facts of one struct. A field that is not named is a compile error: the pattern has no `..`.
+/// The facts of one struct. A missing field is a compile error: the pattern has no `..`.
 macro_rules! facts {
     ($name:ident: $($field:ident)*) => {{
         let sizes = |all: &$name| {
             let $name { $($field),* } = all;
             [$(size_of_val($field)),*]
         };
-        // SAFETY: every field is an integer or an array of them: zero is a value.
+        // SAFETY: every field is an integer or an array of integers: zero is a valid value.
         let zero: Box<$name> = Box::new(unsafe { std::mem::zeroed() });
         let names = [$(stringify!($field)),*];
         let places = [$(offset_of!($name, $field)),*];
@@ -27,7 +27,7 @@ macro_rules! facts {
     }};
 }
 
-/// All of them, in any order.
+/// The facts of all structs, in any order.
 pub fn all() -> Vec<Facts> {
     vec![
         facts!(shmlimit_segment_header: magic byte_order layout_version hash size created generation checksum unused),
@@ -73,7 +73,7 @@ pub fn all() -> Vec<Facts> {
     ]
 }
 
-/// The facts as assertions that hold in C11 and in C++17.
+/// The facts as assertions that are valid in C11 and in C++17.
 pub fn assertions() -> String {
     let mut text = String::from(
         "/*\n The structs above lie as the library has them; a compiler that sees it otherwise stops here.\n */\n\

@@ -1,4 +1,4 @@
-//! The example in C, compiled by every compiler, beside the command-line tool in a directory of its own.
+//! Runs the C example, compiled by every compiler, and the command-line tool in a directory of limiters.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,8 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The command-line tool. It belongs to another package, for which cargo builds nothing when this one is tested alone.
+/// The command-line tool. It belongs to another package, which cargo does not build when this package is tested
+/// alone.
 fn tool() -> &'static Path {
     static TOOL: OnceLock<PathBuf> = OnceLock::new();
     TOOL.get_or_init(|| {
@@ -35,7 +36,7 @@ fn tool() -> &'static Path {
     })
 }
 
-/// The example, once by each compiler that is there; CI has both.
+/// The example, compiled once by each installed compiler. CI has both.
 pub fn programs() -> &'static [PathBuf] {
     static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
@@ -56,7 +57,7 @@ pub fn programs() -> &'static [PathBuf] {
     })
 }
 
-/// A directory of limiters that goes away with the test.
+/// A temporary directory of limiters. It is deleted with the test.
 pub struct Home(TempDir);
 
 impl Home {
@@ -86,7 +87,7 @@ impl Home {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Makes a limiter of a configuration.
+    /// Creates a limiter from a configuration.
     #[track_caller]
     pub fn init(&self, name: &str, configuration: &str) {
         let file = self.path().join(format!("{name}.toml"));
@@ -94,7 +95,7 @@ impl Home {
         self.tool(&["init", name, "--config", file.to_str().unwrap()]);
     }
 
-    /// All limiters.
+    /// The names of all limiters.
     pub fn names(&self) -> Vec<String> {
         let lines = self.tool(&["status", "--json"]);
         let name =
@@ -102,26 +103,26 @@ impl Home {
         lines.lines().map(name).collect()
     }
 
-    /// What the tool says.
+    /// The tool's `status --json` of a limiter.
     #[track_caller]
     pub fn status(&self, name: &str) -> Value {
         serde_json::from_str(&self.tool(&["status", name, "--json"])).unwrap()
     }
 
-    /// Looks until it is as wanted.
+    /// Reads the status again and again until it is as wanted.
     pub fn wait_until(&self, name: &str, wanted: impl Fn(&Value) -> bool) {
         while !wanted(&self.status(name)) {
             std::thread::yield_now();
         }
     }
 
-    /// Starts the tool in a process group of its own.
+    /// Starts the tool in its own process group.
     pub fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(arguments);
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Starts one that holds a permit until it is ended.
+    /// Starts a call that holds a permit until it is ended.
     pub fn hold(&self, name: &str, priority: &str) -> Child {
         let mut child =
             self.start(&["run", name, "--priority", priority, "--", "sh", "-c", "echo ready; read -r _"]);
@@ -131,7 +132,7 @@ impl Home {
         child
     }
 
-    /// What the example says, or its complaint.
+    /// The example's output, or its error message.
     pub fn raw(&self, program: &Path, name: &str) -> Result<Raw, String> {
         let output = Command::new(program).arg(self.path()).arg(name).output().unwrap();
         match output.status.code() {
@@ -144,20 +145,20 @@ impl Home {
     }
 }
 
-/// Lets a child of [`Home`] go on without its standard input.
+/// Closes the standard input of a child of [`Home`], so that it goes on.
 pub fn end(mut child: Child) {
     drop(child.stdin.take());
     child.wait().unwrap();
 }
 
-/// Kills a child of [`Home`] and those it started.
+/// Kills a child of [`Home`] and its own children.
 pub fn kill_group(mut child: Child) {
     let group = format!("-{}", child.id());
     assert!(Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
     child.wait().unwrap();
 }
 
-/// What the example printed.
+/// The example's output.
 #[derive(Debug)]
 pub struct Raw(String);
 
@@ -177,12 +178,12 @@ impl Raw {
         self.text(key).parse().unwrap()
     }
 
-    /// The words of every line of that key.
+    /// The words of every line with this key.
     pub fn all<'r>(&'r self, key: &str) -> impl Iterator<Item = Vec<&'r str>> {
         self.lines(key).map(|line| line.split(' ').collect())
     }
 
-    /// Pid, held, granted, refused, program of all that live, or of all that do not.
+    /// Pid, held, granted, refused and program of all live participants, or of all dead ones.
     pub fn participants(&self, alive: bool) -> Vec<Value> {
         let wanted = if alive { "alive" } else { "dead" };
         let split = self.lines("participant").map(|line| line.splitn(6, ' ').collect::<Vec<_>>());
@@ -194,7 +195,7 @@ impl Raw {
     }
 }
 
-/// So many numbers.
+/// Reads this many numbers.
 #[track_caller]
 pub fn numbers<const N: usize>(words: &[&str]) -> [u64; N] {
     let numbers: Vec<u64> = words.iter().map(|word| word.parse().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Compiling programs in C and C++ against the header, and running them with the static library.
+//! Compiles C and C++ programs against the header, and runs them with the static library.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -6,15 +6,15 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
-/// What a Rust static library needs of the system (`rustc --print native-static-libs`).
+/// The system libraries that a Rust static library needs (`rustc --print native-static-libs`).
 const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Beside this test, where cargo has put it: it builds all crate types of the library a test belongs to. A copy without
-/// line numbers, because those are most of it and every program is linked with them.
+/// The static library next to this test program: cargo builds all crate types of the library that a test belongs
+/// to. This is a copy without debug information, which is most of the file and would be linked into every program.
 fn static_library() -> &'static Path {
     static LIBRARY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, stripped) = LIBRARY.get_or_init(|| {
@@ -34,7 +34,8 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Compiles one file, by its ending as C11 or C++17, without a warning. A standard among the arguments comes later and wins.
+/// Compiles one file without warnings, as C11 or C++17 by its extension. A standard among the arguments comes later
+/// and takes precedence.
 pub fn compile(source: &Path, arguments: &[&str]) -> Output {
     let cpp = source.extension().is_some_and(|ending| ending == "cpp");
     let (compiler, standard) = if cpp { ("c++", "-std=c++17") } else { ("cc", "-std=c11") };
@@ -60,7 +61,7 @@ impl Program {
         Program::with(source, &[])
     }
 
-    /// The same with more options of the compiler.
+    /// Like [`Program::new`], with more compiler options.
     pub fn with(source: &Path, more: &[&str]) -> Program {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(source.file_stem().unwrap());
@@ -75,7 +76,7 @@ impl Program {
         Program { path, limiters, _directory: directory }
     }
 
-    /// How to run it; nothing of the environment's reaches limiters.
+    /// The command that runs the program. No variable of the environment affects its limiters.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         for (name, _) in std::env::vars_os() {
@@ -90,7 +91,7 @@ impl Program {
         command
     }
 
-    /// Runs it to its end with its directory of limiters.
+    /// Runs the program to its end with its directory of limiters.
     pub fn run(&self) -> Output {
         let ran = self.command().arg(&self.limiters).output().unwrap();
         assert!(ran.status.success(), "{}: {}", ran.status, text(&ran));
@@ -98,7 +99,7 @@ impl Program {
     }
 }
 
-/// The command-line tool, built if need be, beside the tests that use it.
+/// The command-line tool, next to the test programs. It is built if necessary.
 pub fn tool() -> PathBuf {
     // target/PROFILE/deps/test
     let profile = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();

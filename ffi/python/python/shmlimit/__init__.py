@@ -1,6 +1,6 @@
 """One rate limit for every program on the machine that calls the same API.
 
-It lives in one memory-mapped file. There is no server: the processes themselves are the system.
+The limit lives in one memory-mapped file. There is no server: the processes coordinate through the file.
 
     from shmlimit import Limiter
 
@@ -14,7 +14,7 @@ from ._errors import Blocked, ConfigError, Error, Refused
 from ._limiter import Limiter, limiters
 from ._shmlimit import Advice, Grant, __version__, layout_version, presets
 
-TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes longer than importing this whole package
 if TYPE_CHECKING:
     from ._callbacks import WaitNotice
     from ._names import (
@@ -89,7 +89,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def _claim(*values):
-        """Classes of the package say so, wherever they are defined."""
+        """Gives the classes this package's name as their module, wherever they are defined."""
         for value in values:
             if isinstance(value, type):
                 value.__module__ = __name__
@@ -97,7 +97,8 @@ if not TYPE_CHECKING:
     _claim(Advice, Blocked, ConfigError, Error, Grant, Limiter, Refused)
 
     def __getattr__(name):
-        """Imports the rest when it is used: an import of the package takes no dataclasses, typing or asyncio along."""
+        """Imports the other names on first use, so that importing the package does not import dataclasses, typing
+        or asyncio."""
         if name in __all__:
             for module in ("_names", "_snapshot", "_pending", "_callbacks"):
                 value = getattr(__import__(f"{__name__}.{module}", fromlist=[name]), name, None)

@@ -1,8 +1,8 @@
-"""The grants of `with limiter:` blocks that are being executed."""
+"""The grants of the `with limiter:` blocks that are running."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes longer than importing this whole package
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Dict, List, Optional
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 class Blocks:
     """Finds the grant of a block when the block ends.
 
-    A `with` statement enters and leaves in the same frame, whatever threads, tasks and generators are suspended in between.
-    So grants are kept by frame, and those of one frame are a stack. Only the frame itself adds to its stack; every
-    operation here is a single one of a dict or a list, so that no lock is needed.
+    A `with` statement enters and leaves in the same frame, even if threads, tasks and generators are suspended in
+    between. So grants are stored by frame, and the grants of one frame are a stack. Only the frame itself adds to
+    its stack. Every operation here is a single operation of a dict or a list, so no lock is needed.
     """
 
     __slots__ = ("_grants",)
@@ -24,11 +24,11 @@ class Blocks:
         self._grants: Dict[int, List[Grant]] = {}
 
     def enter(self, block: FrameType, grant: Grant) -> None:
-        """Keeps the grant until the block is left."""
+        """Stores the grant until the block ends."""
         self._grants.setdefault(id(block), []).append(grant)
 
     def leave(self, block: FrameType, name: str) -> Grant:
-        """The grant of the innermost block of this frame."""
+        """Removes and returns the grant of the innermost block of this frame."""
         grants = self._grants.get(id(block))
         grant = _pop(grants)
         if grants is not None and not grants:
@@ -40,10 +40,10 @@ class Blocks:
         return grant
 
     def _of_another_frame(self) -> Optional[Grant]:
-        """Some grant: contextlib.ExitStack, for one, enters and leaves in frames of its own.
+        """Returns any grant. contextlib.ExitStack, for example, enters and leaves in different frames.
 
-        These grants are all alike, except that some are done already. One that is done goes first, so that a permit is
-        given back late rather than early.
+        All grants are equally good here, except that some are done already. A done grant is returned first, so that
+        a permit is given back late rather than early.
         """
         every = list(self._grants.values())
         for grants in every:
@@ -51,7 +51,7 @@ class Blocks:
                 if grant.done:
                     try:
                         grants.remove(grant)
-                    except ValueError:  # another thread was faster
+                    except ValueError:  # another thread removed it first
                         continue
                     return grant
         for grants in reversed(every):
@@ -64,5 +64,5 @@ class Blocks:
 def _pop(grants: Optional[List[Grant]]) -> Optional[Grant]:
     try:
         return grants.pop() if grants else None
-    except IndexError:  # another thread was faster
+    except IndexError:  # another thread removed it first
         return None

@@ -1,4 +1,4 @@
-"""What a limiter tells the program: through the logger "shmlimit", and by the callbacks given to Limiter(…)."""
+"""Reports of a limiter to the program: the logger "shmlimit", and the callbacks given to Limiter(…)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _Told = TypeVar("_Told")
 
 @dataclass(frozen=True)
 class WaitNotice:
-    """A call that waits in the queue, as `on_wait` is told of it."""
+    """A call that waits in the queue. `on_wait` is called with it."""
 
     limiter: str
     """The name of the limiter."""
     priority: Priority
-    """For whom the call is made."""
+    """The priority of the call."""
     cost: Mapping[str, int]
     """How much of each unit the call needs."""
     timeout: Optional[float]
-    """The timeout of the call; None = it has none."""
+    """The timeout of the call; None = no timeout."""
 
 
 class Callbacks:
-    """The callbacks of one handle. An exception in one is logged, and the call goes on."""
+    """The callbacks of one handle. An exception in a callback is logged, and the call goes on."""
 
     __slots__ = ("_on_wait", "_on_refused", "_on_transition")
 
@@ -71,13 +71,14 @@ def _call(name: str, callback: Optional[Callable[[_Told], object]], told: _Told)
 
 
 def report(limiter: Any, is_warning: bool, fields: Dict[str, Any]) -> None:
-    """Logs one event of the library. The compiled module calls it after the call in which the event was noticed."""
+    """Logs one event of the library. The compiled module calls this after the call in which the event was noticed."""
     event = fields.get("event")
-    # These changes are also in Limiter.environment_changes, which logs them in its own words.
+    # Limiter.environment_changes holds these changes too, and opening the limiter logs them with their own message.
     if event != "environment":
         shown = [f"{key}={printable(str(value))}" for key, value in fields.items() if key not in _HIDDEN and value != "-"]
         text = " ".join([str(event), *shown])
-        # A closed gate is what a limiter is for. A warning would be on the standard error of every small program.
+        # Closing the gate is normal work of a limiter. As a warning it would appear on the standard error of every
+        # small program.
         level = logging.WARNING if is_warning and event != "gate_closed" else logging.INFO
         _log.log(level, "%s: %s", fields.get("limiter"), fields.get("message", text), extra={"shmlimit": fields})
     callbacks: Optional[Callbacks] = limiter._callbacks

@@ -1,7 +1,7 @@
-"""What happens to a call that an HTTP client makes through a limiter, whichever client and event loop that is.
+"""The steps of an HTTP call through a limiter, independent of the HTTP client and the event loop.
 
-The decisions are here, once, as a generator that asks for one operation after the other: wait for a grant, sleep, send,
-throw an answer away. Whoever drives it carries them out, awaiting them or not.
+A generator makes all decisions and yields one operation after another: wait for a grant, sleep, send, discard a
+response. The code that runs the generator carries the operations out, and awaits them if the client is async.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _Response = TypeVar("_Response", contravariant=True)
 _Value = TypeVar("_Value")
 
 Amount = Union[int, Mapping[str, int]]
-"""A cost: how many requests, or a mapping of units to whole numbers."""
+"""A cost: a number of requests, or a mapping of units to whole numbers."""
 Cost = Union[Amount, Callable[[Any], Optional[Amount]]]
-"""A cost, or a function of the request that tells it."""
+"""A cost, or a function that computes it from the request."""
 PriorityOf = Union[Priority, Callable[[Any], Optional[Priority]]]
-"""A priority, or a function of the request that tells it."""
+"""A priority, or a function that computes it from the request."""
 OnRefused = Union[Literal["raise"], Callable[[Refused], BaseException]]
-"""What a refusal becomes: "raise", or a function that makes another exception of it."""
+"""What to raise for a refusal: "raise" raises it as it is; a function returns another exception."""
 
 IDEMPOTENT = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
 """Methods that may be sent twice without harm (RFC 9110, 9.2.2)."""
@@ -57,7 +57,7 @@ _SHORT = 64 * 1024
 
 
 class Options(TypedDict, total=False):
-    """What all adapters take besides a limiter; their docstrings say what it means."""
+    """The arguments that all adapters take besides a limiter. The adapters' docstrings describe them."""
 
     priority: Optional[PriorityOf]
     cost: Optional[Cost]
@@ -71,14 +71,14 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Failure:
-    """What an exception of a client means."""
+    """The meaning of an exception that a client raised."""
 
     error: Optional[NetError] = None
-    """The kind of error to record; None: it says nothing about the server."""
+    """The kind of error to record; None = the exception says nothing about the server."""
     sent: bool = True
     """Whether the call may have reached the server."""
     passing: bool = True
-    """Whether it may go away by itself."""
+    """Whether a retry may succeed."""
 
 
 NEVER_SENT = Failure(sent=False)
@@ -86,26 +86,27 @@ UNKNOWN = Failure()
 
 
 class Client(Protocol[_Request, _Response]):
-    """What is particular to a client. Those that return Any do something: they are awaited if the client is async."""
+    """The operations of one HTTP client. The methods that return Any carry something out; they are awaited if the
+    client is async."""
 
     def method(self, request: _Request) -> str:
         """The HTTP method."""
         ...
 
     def rewind(self, request: _Request) -> bool:
-        """Makes the request ready to be sent once more; False if its body is gone."""
+        """Prepares the request to be sent once more. Returns False if its body is used up."""
         ...
 
     def head(self, response: _Response) -> Tuple[int, Any]:
-        """Status and headers."""
+        """The response's status and headers."""
         ...
 
     def failure(self, exception: BaseException) -> Failure:
-        """What an exception means that `send` raised."""
+        """The meaning of an exception that `send` raised."""
         ...
 
     def hold(self, response: _Response, release: Callable[[], None]) -> None:
-        """Sees to it that `release` is called when the body was read or given up."""
+        """Arranges that `release` is called when the body was read or closed."""
         ...
 
     def acquire(self, keywords: Dict[str, Any]) -> Any:
@@ -121,12 +122,12 @@ class Client(Protocol[_Request, _Response]):
         ...
 
     def discard(self, response: _Response, drains: bool) -> Any:
-        """Throws a response away; reads what is left of it if that is little and the connection is to be kept."""
+        """Discards a response. Reads the rest of its body if that is short and the connection is to be kept."""
         ...
 
 
 class Calls(Generic[Request, Response]):
-    """How calls are made: the part that all clients share."""
+    """Makes calls: the part that all clients share."""
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class Calls(Generic[Request, Response]):
         self.on_refused = on_refused
 
     def make(self, client: Client[Request, Response], request: Request) -> Response:
-        """Makes the call of a client that does not await."""
+        """Makes the call of a synchronous client."""
         steps = self._steps(client, request)
         try:
             step = next(steps)
@@ -178,7 +179,7 @@ class Calls(Generic[Request, Response]):
             return response
 
     async def make_async(self, client: Client[Request, Response], request: Request) -> Response:
-        """Makes the call of a client that awaits."""
+        """Makes the call of an async client."""
         steps = self._steps(client, request)
         try:
             step = next(steps)
@@ -186,8 +187,8 @@ class Calls(Generic[Request, Response]):
                 try:
                     result = await step()
                 except GeneratorExit:
-                    # Nobody runs this coroutine any more, so nothing can be awaited. Grants that are let go of are
-                    # given back.
+                    # No event loop runs this coroutine any more, so nothing can be awaited. Dropped grants are
+                    # released.
                     steps.close()
                     raise
                 except BaseException as exception:
@@ -201,7 +202,8 @@ class Calls(Generic[Request, Response]):
     def _steps(
         self, client: Client[Request, Response], request: Request
     ) -> Generator[Callable[[], Any], Any, Response]:
-        """One call with its retries. Between two attempts there is what the latest came to: a response or an error."""
+        """One call with its retries. Between two attempts it holds the result of the latest one: a response or an
+        error."""
         keywords = self._keywords(request)
         ends = None if self.timeout is None else time.monotonic() + self.timeout
         response: Optional[Response] = None
@@ -213,7 +215,7 @@ class Calls(Generic[Request, Response]):
             try:
                 grant: Grant = yield from self._waits(client, keywords, ends, wait)
             except Refused as refusal:
-                # What the server said is worth more than that it may not be asked again.
+                # The server's answer is more useful to the caller than the refusal of a retry.
                 if response is not None:
                     return response
                 if error is not None:
@@ -260,13 +262,13 @@ class Calls(Generic[Request, Response]):
                     raise
                 if recorded is None or not self._again(client, request, recorded, attempt, ends):
                     return response
-            # Until a Retry-After is over the gate is closed, for this call and all others: the queue waits for that.
+            # During a Retry-After the gate is closed, for this call and all others: the queue does the waiting.
             wait = 0.0 if recorded.wait_source == "retry_after" else recorded.wait
 
     def _waits(
         self, client: Client[Request, Response], keywords: Dict[str, Any], ends: Optional[float], wait: float
     ) -> Generator[Callable[[], Any], Any, Grant]:
-        """Waits for the grant, and with it as long as a leaky bucket wants."""
+        """Waits for the grant, after the retry's delay `wait`, and then for the delay of a leaky bucket."""
         if wait > 0 and not self.limiter._passes(wait):
             yield partial(client.sleep, wait)
         if ends is not None:
@@ -300,10 +302,11 @@ class Calls(Generic[Request, Response]):
         latency: float,
         attempt: int,
     ) -> Generator[Callable[[], Any], Any, Optional[Advice]]:
-        """Tells everybody how the call ended. Its permit goes back now or with the end of the body."""
+        """Records how the call ended, for all processes. Its permit is given back now or at the end of the body."""
         status, headers = client.head(response)
         if not 100 <= status <= 599:
-            # Some servers make up their own. Nobody knows what that means, so it means nothing.
+            # Some servers send status codes that no standard defines. Their meaning is unknown, so nothing is
+            # recorded.
             self._hold(client, response, grant)
             return None
         failed = status == 429 or status >= 500
@@ -321,13 +324,13 @@ class Calls(Generic[Request, Response]):
             try:
                 return grant.record(status, **said, cost=cost)
             except BaseException:
-                # A cost that makes no sense; how the call ended is known all the same.
+                # The cost is invalid, but the outcome is known: record it without the cost.
                 if not grant.done:
                     grant.record(status, **said)
                 raise
         if failed or status == 101 or self.hold == "head":
             return grant.record(status, **said)
-        # Grant.record would give the permit back. What the headers say must be known now, not after a long body.
+        # Grant.record would give the permit back. The headers must be recorded now, not after a long body.
         recorded = grant._note(status, **said)
         self._hold(client, response, grant)
         return recorded
@@ -336,7 +339,7 @@ class Calls(Generic[Request, Response]):
         if self.hold == "head":
             grant.release()
         else:
-            # Twice does no harm, and a grant that was forgotten gives its permit back.
+            # Releasing twice does no harm, and a grant that is dropped releases its permit.
             client.hold(response, partial(grant.__exit__, None, None, None))
 
     def _again(
@@ -352,7 +355,8 @@ class Calls(Generic[Request, Response]):
             return False
         if not (recorded.retry if self.retries is None else attempt <= self.retries):
             return False
-        # Who is told 429 was not served. Anything else may have been done, and would be done twice.
+        # The server did not process a request that it answered with 429. Any other request may have been processed,
+        # and a retry could process it twice.
         if recorded.outcome_class != "429" and client.method(request).upper() not in self.retry_methods:
             return False
         if ends is not None and time.monotonic() + recorded.wait > ends:
@@ -374,7 +378,7 @@ def _seconds(timeout: Union[float, timedelta, None]) -> Optional[float]:
         raise TypeError(f"timeout must be seconds, a timedelta or None, not {type(timeout).__qualname__}")
     if not 0 <= seconds:
         raise ValueError(f"timeout must be 0 or more, not {timeout}")
-    # Whatever is later than any clock tells has no end.
+    # A timeout longer than about 30 years means no timeout.
     return None if seconds > 1e9 else float(seconds)
 
 
@@ -383,7 +387,7 @@ def _itself(value: _Value) -> _Value:
 
 
 def _record_failure(grant: Grant, failure: Failure, latency: float, attempt: int) -> Optional[Advice]:
-    """Gives the permit back, and says what is known."""
+    """Gives the permit back, and records what the failure says about the server."""
     if failure.error is not None:
         return grant.record(error=failure.error, latency=latency, attempt=attempt)
     if failure.sent:
@@ -394,7 +398,7 @@ def _record_failure(grant: Grant, failure: Failure, latency: float, attempt: int
 
 
 def causes(exception: BaseException) -> Iterator[BaseException]:
-    """An exception and what it was made of, as far as anybody noted it."""
+    """An exception and the exceptions that caused it, as far as they are stored in it."""
     seen: Set[int] = set()
     left = [exception]
     while left and len(seen) < 32:
@@ -409,6 +413,6 @@ def causes(exception: BaseException) -> Iterator[BaseException]:
 
 
 def is_short(headers: Mapping[str, str]) -> bool:
-    """Whether reading the rest of an answer is less work than a new connection."""
+    """Whether reading the rest of a response is less work than opening a new connection."""
     length = headers.get("Content-Length", "")
     return length.isascii() and length.isdigit() and int(length[:9]) <= _SHORT

@@ -1,8 +1,8 @@
-"""What can go wrong. A refusal ("not now") is an exception of its own."""
+"""The exceptions. A refusal ("not now") has its own class."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes longer than importing this whole package
 if TYPE_CHECKING:
     from typing import Any, Literal, Optional
 
@@ -14,24 +14,25 @@ def _item(error: BaseException, place: int, missing: Any = None) -> Any:
 
 
 class Error(Exception):
-    """A failure. Its message says what happened, which file or key, and the way out; nothing was changed."""
+    """A failure. Its message says what happened, which file or key is concerned, and what to do; nothing was
+    changed."""
 
-    # All that is known of an error is in its args, and there is no __init__: raising one costs as little as it can, and
-    # where a rate is used up, Refused is raised often. It also makes them pickle.
+    # All data of an error is in its args, and there is no __init__, so raising one is as cheap as possible: where a
+    # rate is used up, Refused is raised often. This also makes errors picklable.
 
     @property
     def message(self) -> str:
-        """What happened, for people."""
+        """The message, for people."""
         return str(_item(self, 0) or "")
 
     @property
     def code(self) -> str:
-        """What happened, for programs: a stable name such as "config_mismatch"."""
+        """The code, for programs: a stable name such as "config_mismatch"."""
         return str(_item(self, 1) or "unknown")
 
     @property
     def errno(self) -> Optional[int]:
-        """The operating system's number, of an error of code "io"."""
+        """The operating system's error number, for code "io"."""
         number: Optional[int] = _item(self, 2)
         return number
 
@@ -40,11 +41,11 @@ class Error(Exception):
 
 
 class ConfigError(Error, ValueError):
-    """A name, a setting or a state that makes no sense, or does not fit the limiter that is there."""
+    """A name, a setting or a state that is invalid, or does not match the existing limiter."""
 
 
 class Refused(Error):
-    """Not now: why, and when to ask again. Nothing was taken."""
+    """The call may not be made now: why, and when to ask again. Nothing was taken."""
 
     @property
     def code(self) -> str:
@@ -63,43 +64,44 @@ class Refused(Error):
 
     @property
     def reason(self) -> Reason:
-        """The first that stands in the way: "rate", "concurrency", "adaptive", "cost_exceeds_limit", "queued",
-        "queue_full", "paused", "busy"; of Blocked "sleep", "cache_only", "open", "retry_after"."""
+        """The first reason for the refusal: "rate", "concurrency", "adaptive", "cost_exceeds_limit", "queued",
+        "queue_full", "paused", "busy"; for Blocked "sleep", "cache_only", "open", "retry_after"."""
         reason: Reason = _item(self, 2, "")
         return reason
 
     @property
     def rule(self) -> Optional[str]:
-        """Which rule, if it was one."""
+        """The rule that refused, if it was a rule."""
         name: Optional[str] = _item(self, 3)
         return name
 
     @property
     def retry_after(self) -> Optional[float]:
-        """Seconds after which what stands in the way lets the call pass, absent other traffic; None = never, or nobody
-        knows."""
+        """Seconds until this reason no longer refuses the call, if no other calls are made; None = never, or
+        unknown."""
         seconds: Optional[float] = _item(self, 4)
         return seconds
 
     @property
     def ready_after(self) -> Optional[float]:
-        """Nobody who gives up before so many seconds can be served; None = never, or nobody knows."""
+        """A call that gives up before this many seconds cannot be served; None = never, or unknown."""
         seconds: Optional[float] = _item(self, 5)
         return seconds
 
 
 class Blocked(Refused):
-    """The breaker or the gate stands in the way: the server is not well, or has said when to come again."""
+    """The breaker or the gate refuses: the server fails, or has said when to call again."""
 
     @property
     def state(self) -> Literal["sleep", "cache_only", "open", "gate"]:
-        """The breaker's state: "sleep", "cache_only" or "open"; "gate" if it is the gate that a Retry-After closed."""
+        """The breaker's state: "sleep", "cache_only" or "open"; "gate" if the gate refuses, which a Retry-After
+        closed."""
         state: Literal["sleep", "cache_only", "open", "gate"] = _item(self, 2, "")
         return "gate" if self.reason == "retry_after" else state
 
     @property
     def eta(self) -> Optional[float]:
-        """Seconds until that ends; None if nobody knows. A Sleep is not over before the gate of a longer Retry-After
+        """Seconds until that ends; None = unknown. A Sleep does not end before the gate of a longer Retry-After
         opens."""
         seconds: Optional[float] = _item(self, 6)
         return seconds if seconds is not None else self.retry_after

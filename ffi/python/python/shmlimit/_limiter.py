@@ -1,4 +1,4 @@
-"""The handle, with what only Python has: a decorator, dataclasses, awaiting, pickling."""
+"""The limiter handle. The Python part adds a decorator, dataclasses, awaiting and pickling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import _shmlimit
 from ._blocks import Blocks
 from ._shmlimit import Grant
 
-TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes longer than importing this whole package
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from types import TracebackType
@@ -34,35 +34,40 @@ if TYPE_CHECKING:
 class Limiter(_shmlimit.Limiter):
     """A named budget, shared with every process that opens the same name in the same directory.
 
-    Open it once per process; it can be used from any thread and from a forked child, until close().
+    Open it once per process. Any thread and any forked child can use it, until close().
 
-    `with limiter:` and `async with limiter:` wait for a grant as acquire() does, and release it at the end of the block.
-    Any number of threads, tasks and nested blocks may use one limiter so at the same time.
+    `with limiter:` and `async with limiter:` wait for a grant like acquire(), and release it at the end of the
+    block. Any number of threads, tasks and nested blocks may use one limiter in this way at the same time.
 
-    name: its name. Without settings the limiter is used as it is, or made from the preset of its name.
-    directory: where limiters live. Default: $SHMLIMIT_DIR, or the usual place.
-    preset, config, settings: what it must be made of: a preset's name, the text of a TOML file, single settings.
-    rate: "35/s", "100/min", "1000/day", "40/10s": the most in any one period; or a list of such rates, which may name
-        what they count: ["100/min", "tokens=30k/min"]. burst: a token bucket that lets so many more through at once.
-        algorithm: how the rate is counted. concurrency: most in flight.
-    on_mismatch: what happens if the limiter is there with other settings. "error": ConfigError, whose message lists the
-        differences. "adopt": the limiter is used as it is. "update": the settings are changed for every program that uses
-        the limiter, and what was spent stays spent.
-    group: processes of one group have their turns in the queue together.
-    create: whether to make it if it is not there; False: Error of code "unknown_limiter" then.
-    replace: makes it afresh in place of the one there may be; whoever uses that goes over within a second.
-    ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone. What they change, for every program that uses
-        the limiter, is in environment_changes, and a warning of the logger "shmlimit".
-    allow_network_fs: trusts a network file system, on your own risk.
-    test_clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
+    name: the limiter's name. Without settings an existing limiter is used as it is, and a missing one is created
+        from the preset of the same name.
+    directory: the directory of the limiters. Default: $SHMLIMIT_DIR, or the usual place.
+    preset, config, settings: the settings that the limiter must have: a preset's name, the text of a TOML file,
+        single settings.
+    rate: "35/s", "100/min", "1000/day", "40/10s": the most in any one period; or a list of such rates, which may
+        name what they count: ["100/min", "tokens=30k/min"]. burst: a token bucket that allows this many calls at
+        once. algorithm: how the rate is counted. concurrency: the most calls in flight.
+    on_mismatch: what to do if the limiter exists with other settings. "error": raise ConfigError, whose message
+        lists the differences. "adopt": use the limiter as it is. "update": change the settings for every program
+        that uses the limiter; what was spent stays spent.
+    group: processes of one group take their turns in the queue together.
+    create: whether to create the limiter if it does not exist. False: raise Error of code "unknown_limiter"
+        instead.
+    replace: creates the limiter afresh and replaces an existing one; programs that use the old one move to the new
+        one within a second.
+    ignore_environment: ignores variables such as SHMLIMIT_RATE_BASE. Otherwise their changes apply to every program
+        that uses the limiter. They are listed in environment_changes, and logged as a warning by the logger
+        "shmlimit".
+    allow_network_fs: accepts a network file system, at your own risk.
+    test_clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Requires a directory.
     on_wait: called with a WaitNotice when a call of this handle begins to wait in the queue.
-    on_refused: called with the Refused that is about to be raised.
-    on_transition: called with a Transition when this process changes the breaker's state; transitions that other processes
-        make are in snapshot().condition.transitions.
+    on_refused: called with a Refused just before it is raised.
+    on_transition: called with a Transition when this process changes the breaker's state. Transitions that other
+        processes make are in snapshot().condition.transitions.
 
-    Callbacks run in the thread that makes the call (of asyncio: in the loop's), and the call goes on when they return. An
-    exception in a callback is logged by the logger "shmlimit". Transitions, a closed gate, pauses and changed settings are
-    logged there, too.
+    Callbacks run in the thread that makes the call (in asyncio: in the loop's thread), and the call goes on when
+    they return. An exception in a callback is logged by the logger "shmlimit". Transitions, a closed gate, pauses
+    and changed settings are logged there, too.
     """
 
     __slots__ = ("_blocks", "_callbacks")
@@ -145,11 +150,11 @@ class Limiter(_shmlimit.Limiter):
         timeout: Union[float, timedelta, None] = None,
         deadline: Union[float, datetime, None] = None,
     ) -> PendingAcquire:
-        """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it, or give it to
+        """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it, or pass it to
         `asyncio.create_task`, `gather`, `wait_for`. It is a coroutine, so it can be awaited once.
 
-        It waits in the same queue, and takes what acquire() takes. Cancelling the task leaves the queue at once. A
-        timeout runs from the moment it is awaited.
+        It waits in the same queue, and takes the arguments of acquire(). Cancelling the task leaves the queue at
+        once. A timeout starts when the coroutine is awaited.
         """
         from ._pending import PendingAcquire
 
@@ -165,7 +170,7 @@ class Limiter(_shmlimit.Limiter):
         return PendingAcquire(self, keywords)
 
     def snapshot(self) -> Snapshot:
-        """Everything there is to see, for people and dashboards."""
+        """The state of the limiter at this moment, for people and dashboards."""
         from . import Snapshot
 
         return Snapshot._of(self._snapshot(), self.directory)
@@ -193,10 +198,10 @@ class Limiter(_shmlimit.Limiter):
         priority: Optional[Priority] = None,
         timeout: Union[float, timedelta, None] = None,
     ) -> Union[_Function, Callable[[_Function], _Function]]:
-        """A decorator: every call of the function, `def` or `async def`, waits for a grant, and holds it until it ends.
-        A leaky bucket's delay is slept before.
+        """A decorator: every call of the function, `def` or `async def`, waits for a grant, and holds it until the
+        function ends. The delay of a leaky bucket is slept before the function runs.
 
-        Bare, or with what acquire() takes: `@limiter.limit(priority="user")`.
+        Use it without arguments, or with those of acquire(): `@limiter.limit(priority="user")`.
         """
         keywords: Dict[str, Any] = {"cost": cost, "priority": priority, "timeout": timeout}
         if function is not None:
@@ -239,7 +244,7 @@ class Limiter(_shmlimit.Limiter):
         return limited
 
     def __enter__(self) -> Grant:
-        """Waits for a grant: `with limiter as grant`. Then sleeps as long as a leaky bucket wants the call held back."""
+        """Waits for a grant: `with limiter as grant`. Then sleeps the delay of a leaky bucket."""
         grant = self.acquire()
         if grant.delay > 0 and not self._passes(grant.delay):
             try:
@@ -259,7 +264,7 @@ class Limiter(_shmlimit.Limiter):
         self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
 
     async def __aenter__(self) -> Grant:
-        """Waits for a grant on asyncio or trio: `async with limiter as grant`; else as `with limiter`."""
+        """Waits for a grant on asyncio or trio: `async with limiter as grant`. Otherwise like `with limiter`."""
         block = sys._getframe(1)
         grant = await self.acquire_async()
         await self._hold_back(grant)
@@ -275,7 +280,7 @@ class Limiter(_shmlimit.Limiter):
         self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
 
     async def _hold_back(self, grant: Grant) -> None:
-        """Sleeps as long as a leaky bucket wants the call held back."""
+        """Sleeps the delay of a leaky bucket."""
         if grant.delay > 0 and not self._passes(grant.delay):
             from ._pending import sleep_async
 
@@ -290,7 +295,7 @@ class Limiter(_shmlimit.Limiter):
 
 
 def _reopened(cls: Type[_Self], name: str, options: Dict[str, Any]) -> _Self:
-    """The limiter in another process: as it is now, whatever it was made of."""
+    """Opens an unpickled limiter with its current settings, whatever settings created it."""
     return cls(name, create=False, **options)
 
 

@@ -1,18 +1,18 @@
-"""The names that the library takes and gives, as types: a type checker refuses `priority="usr"`.
+"""The names that the library takes and returns, as types: a type checker rejects `priority="usr"`.
 
-A test compares them with what the compiled module has.
+A test compares them with the compiled module.
 """
 
 from typing import Literal
 
 Priority = Literal["background", "user", "webhook"]
-"""For whom a call is made."""
+"""The priority of a call."""
 
 Algorithm = Literal["token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_counter"]
 """How a rule counts."""
 
 OnMismatch = Literal["error", "adopt", "update"]
-"""What happens if the limiter exists with other settings than those given."""
+"""What to do if the limiter exists with other settings than the given ones."""
 
 Reason = Literal[
     "sleep",
@@ -45,7 +45,7 @@ BreakerCommand = Literal[
     "open",
     "clear_gate",
 ]
-"""What `Limiter.force` takes."""
+"""The commands of `Limiter.force`."""
 
 TransitionCause = Literal[
     "forced",

@@ -1,4 +1,4 @@
-"""Waiting in an event loop: asyncio's or trio's, whichever runs."""
+"""Waiting in an event loop of asyncio or trio."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ._shmlimit import Limiter as _Limiter
 
 
 class PendingAcquire(Coroutine[Any, Any, Grant]):
-    """A call that has not been granted yet, a coroutine: await it for its Grant, use it in an `async with` block, or give
-    it to `asyncio.create_task`, `gather`, `wait_for`. It can be awaited once. Cancelling it leaves the queue."""
+    """A call that has not been granted yet. It is a coroutine: await it for its Grant, use it in an `async with`
+    block, or pass it to `asyncio.create_task`, `gather`, `wait_for`. It can be awaited once. Cancelling it leaves
+    the queue."""
 
     __slots__ = ("_coroutine", "_grant")
 
@@ -27,11 +28,11 @@ class PendingAcquire(Coroutine[Any, Any, Grant]):
         return self._coroutine.send(value)
 
     def throw(self, *exception: Any) -> Any:
-        """Raises an exception where it waits. For event loops."""
+        """Raises an exception at the point where it waits. For event loops."""
         return self._coroutine.throw(*exception)
 
     def close(self) -> None:
-        """Ends it: it leaves the queue."""
+        """Ends it: the call leaves the queue."""
         self._coroutine.close()
 
     def __await__(self) -> Generator[Any, None, Grant]:
@@ -56,10 +57,10 @@ class PendingAcquire(Coroutine[Any, Any, Grant]):
 
 
 async def acquire_async(limiter: _Limiter, keywords: Dict[str, Any]) -> Grant:
-    """Waits for the grant in the event loop that runs."""
+    """Waits for the grant in the running event loop."""
     trio = _running_trio()
     if trio is not None:
-        # Whatever is awaited in trio lets others go on, and notices that it was cancelled.
+        # By trio's rules every awaited function lets other tasks run, and notices cancellation.
         await trio.lowlevel.checkpoint()
     begun = limiter._begin(**keywords)
     if isinstance(begun, Grant):
@@ -67,7 +68,7 @@ async def acquire_async(limiter: _Limiter, keywords: Dict[str, Any]) -> Grant:
     return await _granted(begun)
 
 
-# The warning about a coroutine that was never awaited says what the caller wrote.
+# Python's warning about a coroutine that was never awaited shows this name, which is what the caller wrote.
 acquire_async.__qualname__ = "Limiter.acquire_async"
 
 
@@ -83,7 +84,7 @@ async def _granted(call: EnqueuedCall) -> Grant:
 
 
 async def sleep_async(seconds: float) -> None:
-    """Sleeps in asyncio or trio, whichever runs."""
+    """Sleeps in asyncio or trio, whichever event loop is running."""
     trio = _running_trio()
     if trio is not None:
         await trio.sleep(seconds)
@@ -94,7 +95,7 @@ async def sleep_async(seconds: float) -> None:
 
 
 def _running_trio() -> Any:
-    """The module trio, if it is its loop that runs."""
+    """The module trio, if trio's event loop is running."""
     trio = sys.modules.get("trio")
     if trio is None:
         return None

@@ -1,4 +1,5 @@
-# What the extension module (ffi/python/src) has, for type checkers. shmlimit.Limiter of _limiter.py builds on its Limiter.
+# The types of the extension module (ffi/python/src), for type checkers. shmlimit.Limiter in _limiter.py extends its
+# Limiter.
 
 from datetime import datetime, timedelta
 from os import PathLike

@@ -1,4 +1,4 @@
-"""What a snapshot can do. Its fields are in _snapshot.py, which is generated."""
+"""The methods of a snapshot. Its fields are in _snapshot.py, which is generated."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ if TYPE_CHECKING:
     from ._snapshot import Rule, Snapshot
 
 
-class SnapshotMethods:  # the place for further base classes of Snapshot
+class SnapshotMethods:  # further base classes of Snapshot belong here
     """The methods of Snapshot."""
 
     rules: Tuple[Rule, ...]
     _document: Dict[str, Any]
 
     def remaining(self, priority: Priority = "background") -> Optional[int]:
-        """Whole units left for a priority, the least over all rules; None without rules."""
+        """Whole units left for a priority: the minimum over all rules; None without rules."""
         if priority == "background":
             return min((rule.remaining_background for rule in self.rules), default=None)
         return min((rule.remaining for rule in self.rules), default=None)
 
     def __str__(self) -> str:
-        """A short table: state, gate, calls in flight, rules, who waits."""
+        """A short table: state, gate, calls in flight, rules, waiting calls."""
         from ._snapshot_table import text
 
         return text(cast("Snapshot", self))
 
     def _repr_html_(self) -> str:
-        """The same table in a notebook."""
+        """The same table for a notebook."""
         from ._snapshot_table import html
 
         return html(cast("Snapshot", self))
 
     def to_dict(self) -> Dict[str, Any]:
-        """The object that `shmlimit status --json` prints, with its keys: ready for json.dumps. (What comes next, which
-        the tool finds out from the others, is not in it: `next_change`, `warnings`.)"""
+        """The object that `shmlimit status --json` prints, with the same keys: ready for json.dumps. It does not
+        contain `next_change` and `warnings`, which the tool derives from the other keys."""
         return deepcopy(self._document)

@@ -24,7 +24,8 @@ def text(snapshot: Snapshot) -> str:
 
 
 def printable(value: str) -> str:
-    """The text without control characters: other programs choose it, and it must not reach a terminal as commands."""
+    """The text without control characters. Other programs choose it, and a terminal must not interpret it as
+    commands."""
     return value if value.isprintable() else repr(value)[1:-1]
 
 

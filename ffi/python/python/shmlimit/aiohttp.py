@@ -5,8 +5,9 @@
 
     session = aiohttp.ClientSession(middlewares=[limiter_middleware("tmdb", priority="user", timeout=10)])
 
-Every request that goes out, redirects and retries too, waits for a grant of its own; status, headers and errors are
-recorded for all programs that share the limiter; a 429, 5xx or network error is tried again as its policy says.
+Every request that is sent, including redirects and retries, waits for its own grant. Status, headers and errors are
+recorded for all programs that share the limiter. A 429, 5xx or network error is retried as the limiter's policy
+says.
 """
 
 from __future__ import annotations
@@ -60,26 +61,28 @@ def limiter_middleware(
     hold: Literal["body", "head"] = "body",
     on_refused: OnRefused = "raise",
 ) -> Callable[[ClientRequest, ClientHandlerType], Awaitable[ClientResponse]]:
-    """A middleware with which every request waits for a grant of a limiter, and is recorded there.
+    """A middleware: every request waits for a grant of a limiter, and its outcome is recorded there.
 
     limiter: a Limiter, or the name of one.
-    priority, cost: what acquire() takes, or functions of the ClientRequest.
-    actual_cost: a function of the ClientResponse, `def` or `async def`, that tells what it really cost, by unit. With
-        it the body is read before the session gets the response: `await response.json()` works there and later,
-        reading response.content piece by piece does not.
-    timeout: seconds after which no attempt begins any more. Without it only the session's own time-out ends the wait:
+    priority, cost: as in acquire(), or functions of the ClientRequest.
+    actual_cost: a function of the ClientResponse, `def` or `async def`, that returns the real cost, by unit. With
+        it the body is read before the session gets the response: `await response.json()` works in this function and
+        later, reading response.content piece by piece does not.
+    timeout: seconds after which no new attempt begins. Without it only the session's own timeout ends the wait:
         ClientTimeout.total runs while a request waits for its grant.
-    retries: attempts after the first; default: as the limiter's policy says for the priority. 0: none. When a
-        connection breaks, aiohttp itself sends an idempotent request once more; that waits for grants like any other.
-    retry_methods: what is tried again after 5xx and network errors; default: the idempotent methods. After 429
-        everything is, unless its body cannot be sent again.
-    hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers are
-        there. After 429, 5xx and errors it is given back at once in any case. Use `async with session.get(…)`: of a
-        response that is neither read nor closed aiohttp keeps the connection, and with it the permit.
-    on_refused: "raise", or a function that makes another exception of a Refused.
+    retries: attempts after the first; default: what the limiter's policy says for the priority. 0: none. When a
+        connection breaks, aiohttp itself sends an idempotent request once more; that attempt waits for a grant like
+        any other.
+    retry_methods: the methods that are retried after 5xx and network errors; default: the idempotent methods. After
+        429 every method is retried, unless the body cannot be sent again.
+    hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers
+        have arrived. After 429, 5xx and errors it is given back at once in any case. Use `async with
+        session.get(…)`: aiohttp keeps the connection of a response that is neither read nor closed, and with it the
+        permit.
+    on_refused: "raise", or a function that makes another exception from a Refused.
 
-    Raises Refused or Blocked if the first grant cannot be had in time. If there is none for a retry, the response or
-    exception of the latest attempt is what comes out.
+    Raises Refused or Blocked if the first grant is not available in time. If no grant is available for a retry, the
+    caller gets the response or exception of the latest attempt.
     """
     calls: Calls[ClientRequest, ClientResponse] = Calls(
         limiter,
@@ -100,7 +103,7 @@ def limiter_middleware(
 
 
 class _Client:
-    """aiohttp, as Calls wants it."""
+    """The operations of aiohttp for Calls."""
 
     def __init__(self, calls: Calls[ClientRequest, ClientResponse], handler: ClientHandlerType) -> None:
         self.limiter = calls.limiter
@@ -114,7 +117,7 @@ class _Client:
         body = request.body
         if isinstance(body, (bytes, aiohttp.BytesPayload)):
             return True
-        # Older versions do not know whether a body can be sent again.
+        # Older versions do not report whether a body can be sent again.
         return not getattr(body, "consumed", True)
 
     def head(self, response: ClientResponse) -> Tuple[int, Any]:
@@ -136,7 +139,7 @@ class _Client:
         return UNKNOWN
 
     def hold(self, response: ClientResponse, release: Callable[[], None]) -> None:
-        # The connection is let go of at the end of the body, or when the response is closed or forgotten.
+        # The connection is released at the end of the body, or when the response is closed or dropped.
         connection = response.connection
         if connection is None:
             release()

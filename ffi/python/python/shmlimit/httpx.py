@@ -5,8 +5,9 @@
 
     client = httpx.Client(transport=LimiterTransport("tmdb", priority="user", timeout=10))
 
-Every request that goes out, redirects and retries too, waits for a grant of its own; status, headers and errors are
-recorded for all programs that share the limiter; a 429, 5xx or network error is tried again as its policy says.
+Every request that is sent, including redirects and retries, waits for its own grant. Status, headers and errors are
+recorded for all programs that share the limiter. A 429, 5xx or network error is retried as the limiter's policy
+says.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["AsyncLimiterTransport", "LimiterTransport"]
 
 
 class _Transport:
-    """What both transports are made of."""
+    """The common part of both transports."""
 
     def __init__(self, limiter: Union[Limiter, str], **options: Unpack[Options]) -> None:
         self._calls: Calls[httpx.Request, httpx.Response] = Calls(limiter, **options)
@@ -45,25 +46,25 @@ class _Transport:
 
 
 class LimiterTransport(_Transport, httpx.BaseTransport):
-    """A transport whose every request waits for a grant of a limiter, and is recorded there.
+    """A transport: every request waits for a grant of a limiter, and its outcome is recorded there.
 
     limiter: a Limiter, or the name of one.
-    wrapped: the transport that sends; default: httpx.HTTPTransport(). What httpx.Client takes for its own transport
-        (http2, verify, proxy …) belongs there. Leave its `retries` at 0: they would not wait for grants.
-    priority, cost: what acquire() takes, or functions of the httpx.Request.
-    actual_cost: a function of the httpx.Response that tells what it really cost, by unit. With it the body is read
+    wrapped: the transport that sends; default: httpx.HTTPTransport(). Options that httpx.Client passes to its own
+        transport (http2, verify, proxy …) belong there. Leave its `retries` at 0: they would not wait for grants.
+    priority, cost: as in acquire(), or functions of the httpx.Request.
+    actual_cost: a function of the httpx.Response that returns the real cost, by unit. With it the body is read
         before the client gets the response.
-    timeout: seconds after which no attempt begins any more. Without it the wait has no end.
-    retries: attempts after the first; default: as the limiter's policy says for the priority. 0: none.
-    retry_methods: what is tried again after 5xx and network errors; default: the idempotent methods. After 429
-        everything is, unless its body cannot be sent again: only one that is in memory (content=bytes, json=, data=)
-        can.
-    hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers are
-        there. After 429, 5xx and errors it is given back at once in any case.
-    on_refused: "raise", or a function that makes another exception of a Refused.
+    timeout: seconds after which no new attempt begins. Without it the wait has no end.
+    retries: attempts after the first; default: what the limiter's policy says for the priority. 0: none.
+    retry_methods: the methods that are retried after 5xx and network errors; default: the idempotent methods. After
+        429 every method is retried, unless the body cannot be sent again: only a body in memory (content=bytes,
+        json=, data=) can.
+    hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers
+        have arrived. After 429, 5xx and errors it is given back at once in any case.
+    on_refused: "raise", or a function that makes another exception from a Refused.
 
-    Raises Refused or Blocked if the first grant cannot be had in time. If there is none for a retry, the response or
-    exception of the latest attempt is what comes out.
+    Raises Refused or Blocked if the first grant is not available in time. If no grant is available for a retry, the
+    caller gets the response or exception of the latest attempt.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class LimiterTransport(_Transport, httpx.BaseTransport):
         self._wrapped = httpx.HTTPTransport() if wrapped is None else wrapped
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Sends a request, when it may."""
+        """Waits for a grant, then sends the request."""
         return self._calls.make(_SyncClient(self._calls, self._wrapped), request)
 
     def close(self) -> None:
@@ -85,8 +86,8 @@ class LimiterTransport(_Transport, httpx.BaseTransport):
 
 
 class AsyncLimiterTransport(_Transport, httpx.AsyncBaseTransport):
-    """LimiterTransport for httpx.AsyncClient, on asyncio and trio. Its arguments are the same; `wrapped` is an async
-    transport."""
+    """LimiterTransport for httpx.AsyncClient, on asyncio and trio. Its arguments are the same; `wrapped` is an
+    async transport."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class AsyncLimiterTransport(_Transport, httpx.AsyncBaseTransport):
         self._wrapped = httpx.AsyncHTTPTransport() if wrapped is None else wrapped
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Sends a request, when it may."""
+        """Waits for a grant, then sends the request."""
         return await self._calls.make_async(_AsyncClient(self._calls, self._wrapped), request)
 
     async def aclose(self) -> None:
@@ -107,7 +108,7 @@ class AsyncLimiterTransport(_Transport, httpx.AsyncBaseTransport):
 
 
 class _Client:
-    """httpx, as Calls wants it: what does not wait."""
+    """The operations of httpx for Calls that do not wait."""
 
     def __init__(self, calls: Calls[httpx.Request, httpx.Response]) -> None:
         self.limiter = calls.limiter
@@ -117,7 +118,8 @@ class _Client:
         return request.method
 
     def rewind(self, request: httpx.Request) -> bool:
-        # A file that is iterated again is empty, without an error: only what is in memory is sure to be sent whole.
+        # Iterating over a file a second time gives an empty body, without an error. Only a body in memory is
+        # certain to be sent completely.
         return isinstance(request.stream, httpx.ByteStream)
 
     def head(self, response: httpx.Response) -> Tuple[int, Any]:
@@ -229,7 +231,7 @@ class _HeldStream(httpx.SyncByteStream):
 
 
 class _AsyncHeldStream(httpx.AsyncByteStream):
-    """The same, awaited."""
+    """The same for an async body."""
 
     def __init__(self, inner: httpx.AsyncByteStream, release: Callable[[], None]) -> None:
         self._inner = inner

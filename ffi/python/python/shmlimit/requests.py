@@ -6,8 +6,9 @@
     session = requests.Session()
     session.mount("https://api.themoviedb.org", LimiterAdapter("tmdb", priority="user", timeout=10))
 
-Every request that goes out, redirects and retries too, waits for a grant of its own; status, headers and errors are
-recorded for all programs that share the limiter; a 429, 5xx or network error is tried again as its policy says.
+Every request that is sent, including redirects and retries, waits for its own grant. Status, headers and errors are
+recorded for all programs that share the limiter. A 429, 5xx or network error is retried as the limiter's policy
+says.
 """
 
 from __future__ import annotations
@@ -59,23 +60,23 @@ __all__ = ["LimiterAdapter", "LimiterSession"]
 
 
 class LimiterAdapter(HTTPAdapter):
-    """A transport adapter whose every request waits for a grant of a limiter, and is recorded there.
+    """A transport adapter: every request waits for a grant of a limiter, and its outcome is recorded there.
 
     limiter: a Limiter, or the name of one.
-    priority, cost: what acquire() takes, or functions of the PreparedRequest.
-    actual_cost: a function of the Response that tells what it really cost, by unit. The body was read before, unless
-        the request says stream=True.
-    timeout: seconds after which no attempt begins any more. Without it the wait has no end.
-    retries: attempts after the first; default: as the limiter's policy says for the priority. 0: none.
-    retry_methods: what is tried again after 5xx and network errors; default: the idempotent methods. After 429
-        everything is, unless its body cannot be sent again.
-    hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers are
-        there. After 429, 5xx and errors it is given back at once in any case.
-    on_refused: "raise", or a function that makes another exception of a Refused.
+    priority, cost: as in acquire(), or functions of the PreparedRequest.
+    actual_cost: a function of the Response that returns the real cost, by unit. The body was read before, unless
+        the request has stream=True.
+    timeout: seconds after which no new attempt begins. Without it the wait has no end.
+    retries: attempts after the first; default: what the limiter's policy says for the priority. 0: none.
+    retry_methods: the methods that are retried after 5xx and network errors; default: the idempotent methods. After
+        429 every method is retried, unless the body cannot be sent again.
+    hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers
+        have arrived. After 429, 5xx and errors it is given back at once in any case.
+    on_refused: "raise", or a function that makes another exception from a Refused.
     Other keywords are those of HTTPAdapter, without max_retries: its retries would not wait for grants.
 
-    Raises Refused or Blocked if the first grant cannot be had in time. If there is none for a retry, the response or
-    exception of the latest attempt is what comes out.
+    Raises Refused or Blocked if the first grant is not available in time. If no grant is available for a retry, the
+    caller gets the response or exception of the latest attempt.
     """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_calls"]
@@ -123,13 +124,13 @@ class LimiterAdapter(HTTPAdapter):
         cert: Any = None,
         proxies: Optional[Mapping[str, str]] = None,
     ) -> Response:
-        """Sends a request as HTTPAdapter does, when it may."""
+        """Waits for a grant, then sends the request as HTTPAdapter does."""
         keywords = {"stream": stream, "timeout": timeout, "verify": verify, "cert": cert, "proxies": proxies}
         return self._calls.make(_Client(self, self._calls, keywords), request)
 
 
 class LimiterSession(requests.Session):
-    """A requests.Session all of whose requests go through one limiter; the arguments are those of LimiterAdapter."""
+    """A requests.Session whose requests all go through one limiter. The arguments are those of LimiterAdapter."""
 
     def __init__(self, limiter: Union[Limiter, str], **keywords: Any) -> None:
         super().__init__()
@@ -139,7 +140,7 @@ class LimiterSession(requests.Session):
 
 
 class _Client:
-    """requests, as Calls wants it."""
+    """The operations of requests for Calls."""
 
     def __init__(
         self, adapter: LimiterAdapter, calls: Calls[PreparedRequest, Response], keywords: Dict[str, Any]
@@ -184,7 +185,7 @@ class _Client:
             if any(isinstance(one, ReadTimeoutError) for one in kinds):
                 return Failure("read_timeout")
             return Failure("connection")
-        # HTTPAdapter itself looks for certificates and time-outs before it opens a connection.
+        # HTTPAdapter checks certificates and timeouts before it opens a connection.
         if isinstance(exception, (OSError, ValueError)) and not isinstance(exception, requests.RequestException):
             return NEVER_SENT
         return UNKNOWN
@@ -194,7 +195,7 @@ class _Client:
         if getattr(raw, "closed", True) or getattr(raw, "length_remaining", None) == 0:
             release()
             return
-        # urllib3 calls release_conn at the end of a body, and requests when a response is closed.
+        # urllib3 calls release_conn at the end of a body, and requests calls it when a response is closed.
         for name in ("release_conn", "close"):
             _call_after(raw, name, release)
 
@@ -225,8 +226,8 @@ class _Client:
 
 
 def _call_after(raw: Any, name: str, release: Callable[[], None]) -> None:
-    """Has `release` called after a method of one object. It does not keep the object alive: one that is forgotten must
-    let go of its grant."""
+    """Arranges that `release` is called after a method of one object. It does not keep the object alive: an object
+    that is dropped must release its grant."""
     method = getattr(type(raw), name, None)
     if method is None:
         return
@@ -234,7 +235,7 @@ def _call_after(raw: Any, name: str, release: Callable[[], None]) -> None:
 
     def called(*args: Any, **keywords: Any) -> Any:
         try:
-            # Python closes a file that is thrown away, when nothing refers to it any more; its parts close themselves.
+            # Python closes a dropped file when nothing refers to it any more, and so do the files inside it.
             here = known()
             return None if here is None else method(here, *args, **keywords)
         finally:

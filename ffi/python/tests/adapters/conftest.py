@@ -1,4 +1,4 @@
-"""A server that counts, and one way to call it with each client."""
+"""A server that counts calls, and one way to call it with each client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENTS = ["requests", "httpx", "httpx-asyncio", "httpx-trio", "aiohttp"]
 
 @dataclass
 class Arrival:
-    """A request as the server saw it."""
+    """A request as the server received it."""
 
     method: str
     path: str
@@ -31,8 +31,8 @@ class Arrival:
 
 @dataclass
 class Say:
-    """What the server is to answer once. The special ones: it closes the connection, or says nothing until released, and
-    then goes away or answers."""
+    """One answer that the server will give. Special answers: the server closes the connection, or stays silent
+    until it is released, and then closes the connection or answers."""
 
     status: int = 200
     headers: Dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Say:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers as it was told per path, with 200 otherwise, and keeps what arrived."""
+    """Gives the planned answers of each path, otherwise 200, and stores the requests."""
 
     daemon_threads = True
 
@@ -58,7 +58,7 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are part of the tests."""
+        """Ignores errors: in some tests clients disconnect."""
 
     def tell(self, path: str, *answers: Say) -> str:
         self.answers[path] = list(answers)
@@ -83,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
             answers = self.server.answers.get(path)
             say = answers.pop(0) if answers else Say()
         if say.drops:
-            # A reset and no polite end: no answer at all.
+            # Resets the connection instead of closing it: no answer at all.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close_connection = True
             self.connection.close()
@@ -140,7 +140,8 @@ Job = Tuple[str, str, Dict[str, Any]]
 
 
 class Caller:
-    """Makes calls with one of the clients. Each list of jobs goes through one session: in a row, or all at once."""
+    """Makes calls with one of the clients. Each list of jobs goes through one session: one after another, or all at
+    once."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -296,8 +297,8 @@ def server() -> Any:
 
 @pytest.fixture
 def limiter(tmp_path: Any, request: Any) -> Any:
-    """A thousand calls at once, four in flight, no breaker, and next to no wait between attempts. When a test ends,
-    nothing may be in flight and nobody may wait."""
+    """A limiter that allows a thousand calls at once, four in flight, without a breaker, and with very short waits
+    between attempts. When a test ends, no call may be in flight or waiting."""
     settings = {"backoff.base": "1ms", "backoff.cap": "2ms", "backoff.min_sleep": "100ms"}
     made = Limiter("api", directory=tmp_path, rate="1000/day", burst=1000, concurrency=4, settings=settings)
     yield made

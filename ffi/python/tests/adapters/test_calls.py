@@ -1,4 +1,4 @@
-"""What a call through a limiter does, with every client: limits, records, retries."""
+"""The effects of a call through a limiter, with every client: limits, records, retries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from shmlimit import Blocked, Limiter, Refused
 
 
 def spent(limiter, rule=0):
-    """Units that a rule with a long period has given out."""
+    """The units that a rule with a long period has granted."""
     rule = limiter.snapshot().rules[rule]
     return rule.capacity - rule.remaining
 
 
-def test_never_more_than_the_limit_arrives(caller, server, tmp_path):
+def test_the_server_never_gets_more_calls_than_the_limit(caller, server, tmp_path):
     limiter = Limiter("few", directory=tmp_path, rate="7/day", burst=7, concurrency=3)
     jobs = [("GET", server.url + "/", {}) for _ in range(12)]
     outcomes = caller.all(limiter, jobs, {"timeout": 0.5}, together=True)
@@ -58,7 +58,7 @@ def test_a_name_opens_the_limiter(caller, server, tmp_path, monkeypatch):
     assert Limiter("tmdb").snapshot().condition.outcomes.ok == 1
 
 
-def test_r73_a_429_of_one_closes_the_gate_for_all(caller, server, limiter, say):
+def test_r73_a_429_of_one_client_closes_the_gate_for_all(caller, server, limiter, say):
     url = server.tell("/", say(429, {"Retry-After": "60"}))
     assert caller.call(limiter, "GET", url, {"retries": 0}).status == 429
     other = Limiter("api", directory=limiter.directory, create=False)
@@ -67,7 +67,7 @@ def test_r73_a_429_of_one_closes_the_gate_for_all(caller, server, limiter, say):
     with pytest.raises(Blocked) as blocked:
         other.try_acquire()
     assert (blocked.value.reason, blocked.value.state) == ("retry_after", "gate")
-    # Another process is told the same.
+    # Another process is refused because of the same 429.
     code = (
         "import sys, shmlimit\n"
         "try: shmlimit.Limiter('api', directory=sys.argv[1]).try_acquire()\n"
@@ -75,13 +75,13 @@ def test_r73_a_429_of_one_closes_the_gate_for_all(caller, server, limiter, say):
     )
     told = subprocess.run([sys.executable, "-c", code, str(limiter.directory)], stdout=subprocess.PIPE, check=True)
     assert told.stdout.split() == [b"retry_after"]
-    # And so is the client's next call, which does not reach the server.
+    # The client's next call is refused too, and does not reach the server.
     outcome = caller.call(limiter, "GET", url, {"timeout": 0})
     assert isinstance(outcome, Blocked) and outcome.eta > 50
     assert len(server.arrivals) == 1
 
 
-def test_r69_a_retry_after_is_waited_for_by_all_and_then_the_call_succeeds(caller, server, limiter, say):
+def test_r69_all_clients_wait_for_a_retry_after_and_then_the_call_succeeds(caller, server, limiter, say):
     url = server.tell("/", say(429, {"Retry-After": "1"}))
     began = time.monotonic()
     outcomes = caller.all(limiter, [("GET", url, {}), ("GET", server.url + "/other", {})])
@@ -90,20 +90,20 @@ def test_r69_a_retry_after_is_waited_for_by_all_and_then_the_call_succeeds(calle
     assert time.monotonic() - began >= 0.95
 
 
-def test_r70_retry_after_as_a_date(caller, server, limiter, say):
+def test_r70_a_retry_after_date_is_understood(caller, server, limiter, say):
     date = email.utils.formatdate(time.time() + 50, usegmt=True)
     url = server.tell("/", say(503, {"Retry-After": date}))
     assert caller.call(limiter, "GET", url, {"retries": 0}).status == 503
     assert 40 < limiter.snapshot().condition.gate.opens_in <= 50
 
 
-def test_a_retry_that_cannot_be_granted_in_time_gives_what_the_server_said(caller, server, limiter, say):
+def test_a_retry_that_cannot_be_granted_in_time_returns_the_servers_answer(caller, server, limiter, say):
     url = server.tell("/", say(429, {"Retry-After": "60"}, b"slow down"))
     answer = caller.call(limiter, "GET", url, {"timeout": 2})
     assert (answer.status, answer.body, len(server.arrivals)) == (429, b"slow down", 1)
 
 
-def test_a_breaker_that_opens_between_attempts_gives_what_the_server_said(caller, server, tmp_path, say):
+def test_a_breaker_that_opens_between_attempts_returns_the_servers_answer(caller, server, tmp_path, say):
     settings = {"backoff.base": "1ms", "breaker.kind": "consecutive", "breaker.failure_threshold": 2}
     limiter = Limiter("frail", directory=tmp_path, rate="1000/day", burst=1000, settings=settings)
     url = server.tell("/", *[say(500, body=b"broken")] * 5)
@@ -115,7 +115,7 @@ def test_a_breaker_that_opens_between_attempts_gives_what_the_server_said(caller
 
 
 @pytest.mark.parametrize("priority, attempts", [(None, 6), ("background", 6), ("user", 3), ("webhook", 3)])
-def test_r76_retries_are_those_of_the_priority(caller, server, limiter, say, priority, attempts):
+def test_r76_the_priority_determines_the_number_of_retries(caller, server, limiter, say, priority, attempts):
     url = server.tell("/", *[say(503)] * 10)
     options = {} if priority is None else {"priority": priority}
     assert caller.call(limiter, "GET", url, options).status == 503
@@ -125,49 +125,49 @@ def test_r76_retries_are_those_of_the_priority(caller, server, limiter, say, pri
 
 
 @pytest.mark.parametrize("retries", [0, 1, 7])
-def test_retries_can_be_given(caller, server, limiter, say, retries):
+def test_the_number_of_retries_can_be_set(caller, server, limiter, say, retries):
     url = server.tell("/", *[say(500)] * 10)
     assert caller.call(limiter, "GET", url, {"retries": retries, "priority": "user"}).status == 500
     assert len(server.arrivals) == retries + 1
 
 
-def test_r68_other_4xx_are_not_tried_again(caller, server, limiter, say):
+def test_r68_other_4xx_are_not_retried(caller, server, limiter, say):
     url = server.tell("/", say(404), say(200))
     assert caller.call(limiter, "GET", url, {"retries": 3}).status == 404
     assert len(server.arrivals) == 1
 
 
-def test_the_first_success_ends_it(caller, server, limiter, say):
+def test_the_first_success_ends_the_retries(caller, server, limiter, say):
     url = server.tell("/", say(500), say(502), say(200, body=b"at last"), say(500))
     answer = caller.call(limiter, "GET", url)
     assert (answer.status, answer.body, len(server.arrivals)) == (200, b"at last", 3)
 
 
-def test_a_post_is_not_tried_again_after_500(caller, server, limiter, say):
+def test_a_post_is_not_retried_after_500(caller, server, limiter, say):
     url = server.tell("/", say(500), say(200))
     assert caller.call(limiter, "POST", url, body=b"once").status == 500
     assert [one.body for one in server.arrivals] == [b"once"]
 
 
-def test_a_post_is_tried_again_after_500_if_it_is_said_so(caller, server, limiter, say):
+def test_a_post_is_retried_after_500_if_retry_methods_allows_it(caller, server, limiter, say):
     url = server.tell("/", say(500), say(200))
     assert caller.call(limiter, "POST", url, {"retry_methods": ["post"]}, body=b"twice").status == 200
     assert [one.body for one in server.arrivals] == [b"twice", b"twice"]
 
 
-def test_a_put_is_tried_again_after_500_with_its_body(caller, server, limiter, say):
+def test_a_put_is_retried_after_500_with_its_body(caller, server, limiter, say):
     url = server.tell("/", say(500), say(200))
     assert caller.call(limiter, "PUT", url, body=b"whole").status == 200
     assert [one.body for one in server.arrivals] == [b"whole", b"whole"]
 
 
-def test_a_post_of_bytes_is_tried_again_after_429(caller, server, limiter, say):
+def test_a_post_of_bytes_is_retried_after_429(caller, server, limiter, say):
     url = server.tell("/", say(429), say(200))
     assert caller.call(limiter, "POST", url, body=b"again").status == 200
     assert [one.body for one in server.arrivals] == [b"again", b"again"]
 
 
-def test_a_body_that_cannot_be_sent_again_is_not(caller, server, limiter, say):
+def test_a_request_whose_body_cannot_be_sent_again_is_not_retried(caller, server, limiter, say):
     url = server.tell("/", say(429), say(200))
     parts = lambda: (part for part in [b"one", b"two"])  # noqa: E731
     assert caller.call(limiter, "POST", url, body=parts).status == 429
@@ -175,7 +175,7 @@ def test_a_body_that_cannot_be_sent_again_is_not(caller, server, limiter, say):
     assert limiter.snapshot().condition.outcomes.throttled == 1
 
 
-def test_a_connection_that_is_reset_is_recorded_and_tried_again(caller, server, limiter, say):
+def test_a_reset_connection_is_recorded_and_retried(caller, server, limiter, say):
     url = server.tell("/", say(drops=True), say(200))
     assert caller.call(limiter, "GET", url).status == 200
     assert len(server.arrivals) == 2
@@ -183,7 +183,7 @@ def test_a_connection_that_is_reset_is_recorded_and_tried_again(caller, server, 
     assert (counted.net, counted.ok) == (1, 1)
 
 
-def test_a_post_whose_connection_is_reset_is_not_tried_again(caller, server, limiter, say):
+def test_a_post_whose_connection_is_reset_is_not_retried(caller, server, limiter, say):
     url = server.tell("/", say(drops=True), say(200))
     outcome = caller.call(limiter, "POST", url, body=b"once")
     assert type(outcome).__module__.split(".")[0] in ("requests", "httpx", "aiohttp")
@@ -197,13 +197,13 @@ def free_port():
         return one.getsockname()[1]
 
 
-def test_a_refused_connection_is_recorded_and_the_clients_own_exception_comes_out(caller, limiter):
+def test_a_refused_connection_is_recorded_and_raises_the_clients_own_exception(caller, limiter):
     outcome = caller.call(limiter, "GET", f"http://127.0.0.1:{free_port()}/", {"priority": "user"})
     assert type(outcome).__name__ in ("ConnectionError", "ConnectError", "ClientConnectorError")
     assert limiter.snapshot().condition.outcomes.net == 3
 
 
-def test_an_answer_that_does_not_come_is_a_read_timeout(caller, server, limiter, say, recorded):
+def test_a_missing_answer_is_a_read_timeout(caller, server, limiter, say, recorded):
     url = server.tell("/", say(hangs=True))
     outcome = caller.call(limiter, "GET", url, {"retries": 0}, timeout=0.2)
     assert type(outcome).__name__ in ("ReadTimeout", "SocketTimeoutError", "ServerTimeoutError")
@@ -211,7 +211,7 @@ def test_an_answer_that_does_not_come_is_a_read_timeout(caller, server, limiter,
     assert limiter.snapshot().condition.outcomes.net == 1
 
 
-def test_a_name_that_is_not_known_is_dns(caller, limiter, monkeypatch, recorded):
+def test_an_unknown_host_name_is_a_dns_error(caller, limiter, monkeypatch, recorded):
     def unknown(*args, **keywords):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -223,7 +223,7 @@ def test_a_name_that_is_not_known_is_dns(caller, limiter, monkeypatch, recorded)
 
 
 @pytest.mark.parametrize("hold", ["body", "head"])
-def test_r140_an_answer_from_before_the_probing_is_no_probe(caller, server, tmp_path, say, hold):
+def test_r140_an_answer_from_before_the_probing_does_not_count_as_a_probe(caller, server, tmp_path, say, hold):
     limiter = Limiter("probing", directory=tmp_path, preset="tmdb")
     url = server.tell("/", say(waits=True))
     call = threading.Thread(target=caller.call, args=(limiter, "GET", url, {"hold": hold}))
@@ -284,7 +284,7 @@ def test_cost_and_priority_may_depend_on_the_request_and_the_actual_cost_on_the_
     assert (answer.status, json.loads(answer.body)) == (200, {"usage": 350})
     assert asked == [("POST", url)]
     assert (spent(limiter, 0), spent(limiter, 1)) == (1, 350)
-    # A failing function is the caller's failure: the call was made, and is recorded.
+    # An exception of the function is the caller's error: the call was made, and is recorded.
     outcome = caller.call(limiter, "GET", server.url + "/", {"actual_cost": lambda response: {}["no"]})
     assert isinstance(outcome, KeyError)
     assert limiter.snapshot().condition.outcomes.ok == 2
@@ -305,7 +305,7 @@ def test_a_streamed_body_holds_its_permit_until_its_end(caller, server, limiter,
     assert limiter.snapshot().in_flight == 0
 
 
-def test_a_streamed_body_can_do_without_a_permit(caller, server, limiter, say):
+def test_a_streamed_body_needs_no_permit_with_hold_head(caller, server, limiter, say):
     url = server.tell("/", say(body=b"half", streams=True))
     seen = []
 
@@ -317,7 +317,7 @@ def test_a_streamed_body_can_do_without_a_permit(caller, server, limiter, say):
     assert (outcomes[0].body, seen) == (b"halfhalf", [0])
 
 
-def test_a_streamed_body_that_is_given_up_gives_its_permit_back(caller, server, limiter, say):
+def test_closing_a_streamed_body_early_gives_its_permit_back(caller, server, limiter, say):
     url = server.tell("/", say(body=b"half", streams=True))
 
     def give_up():
@@ -329,7 +329,7 @@ def test_a_streamed_body_that_is_given_up_gives_its_permit_back(caller, server, 
     assert limiter.snapshot().in_flight == 0
 
 
-def test_never_more_in_flight_than_allowed(caller, server, tmp_path):
+def test_the_calls_in_flight_never_exceed_the_limit(caller, server, tmp_path):
     limiter = Limiter("narrow", directory=tmp_path, rate="1000/day", burst=1000, concurrency=1)
     outcomes = caller.all(limiter, [("GET", server.url + "/", {}) for _ in range(20)], together=True)
     assert [one.status for one in outcomes] == [200] * 20
@@ -351,9 +351,9 @@ def test_redirects_work_with_one_permit(caller, server, tmp_path, say):
     assert server.paths() == ["/a", "/b"]
 
 
-def test_cookies_and_the_connection_are_kept_also_over_retries(caller, server, limiter, say):
+def test_cookies_and_the_connection_are_kept_across_retries(caller, server, limiter, say):
     url = server.tell("/", say(500, {"Set-Cookie": "lost=1"}), say(200, {"Set-Cookie": "kept=1"}))
-    # aiohttp keeps no cookies of addresses.
+    # aiohttp stores no cookies for IP addresses.
     url = url.replace("127.0.0.1", "localhost")
     outcomes = caller.all(limiter, [("GET", url, {}), ("GET", url, {}), ("GET", url, {})])
     assert [one.status for one in outcomes] == [200, 200, 200]
@@ -369,13 +369,13 @@ def test_head_and_empty_answers_give_their_permit_back(caller, server, limiter, 
     assert limiter.snapshot().in_flight == 0
 
 
-def test_a_status_that_nobody_knows_is_passed_on(caller, server, limiter, say):
+def test_an_unknown_status_is_passed_on(caller, server, limiter, say):
     url = server.tell("/", say(999))
     assert caller.call(limiter, "GET", url).status == 999
     assert limiter.snapshot().condition.samples == 0
 
 
-def test_a_leaky_bucket_holds_the_call_back(caller, server, tmp_path, monkeypatch):
+def test_a_leaky_bucket_delays_the_call(caller, server, tmp_path, monkeypatch):
     config = '[[rules]]\nname = "even"\nalgorithm = "leaky_bucket"\nlimit = 20\nperiod = "1s"\nburst = 3\n'
     limiter = Limiter("even", directory=tmp_path, config=config)
     began = time.monotonic()
@@ -385,7 +385,7 @@ def test_a_leaky_bucket_holds_the_call_back(caller, server, tmp_path, monkeypatc
     assert limiter.snapshot().in_flight == 0
 
 
-def test_a_refusal_can_be_made_another_exception(caller, server, limiter):
+def test_a_refusal_can_be_converted_to_another_exception(caller, server, limiter):
     limiter.record(429, headers={"Retry-After": "60"})
     options = {"timeout": 0, "on_refused": lambda refused: LookupError(refused.reason)}
     outcome = caller.call(limiter, "GET", server.url + "/", options)
@@ -394,14 +394,14 @@ def test_a_refusal_can_be_made_another_exception(caller, server, limiter):
 
 
 @pytest.mark.parametrize("cost", [{"no_such": 1}, "much", -1])
-def test_an_actual_cost_that_makes_no_sense_is_an_error_and_the_outcome_counts(caller, server, limiter, cost):
+def test_an_invalid_actual_cost_is_an_error_and_the_outcome_counts(caller, server, limiter, cost):
     outcome = caller.call(limiter, "GET", server.url + "/", {"actual_cost": lambda response: cost})
     assert isinstance(outcome, (ValueError, TypeError))
     assert limiter.snapshot().condition.outcomes.ok == 1
 
 
 @pytest.mark.parametrize("timeout", [float("inf"), 10**400])
-def test_a_time_that_never_comes_is_no_end(caller, server, limiter, timeout):
+def test_a_timeout_beyond_all_clocks_means_no_timeout(caller, server, limiter, timeout):
     assert caller.call(limiter, "GET", server.url + "/", {"timeout": timeout}).status == 200
 
 
@@ -420,14 +420,14 @@ def test_a_time_that_never_comes_is_no_end(caller, server, limiter, timeout):
         ({"no_such": 1}, TypeError),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(caller, limiter, options, error):
+def test_invalid_arguments_are_rejected(caller, limiter, options, error):
     with pytest.raises(error):
         caller.all(limiter, [], options)
 
 
 @pytest.fixture
 def recorded(limiter, monkeypatch):
-    """What is handed to record, by grants and by the limiter."""
+    """The arguments that grants and the limiter pass to record."""
     import shmlimit._calls
 
     seen = []

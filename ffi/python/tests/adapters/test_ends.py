@@ -1,4 +1,5 @@
-"""Calls that end otherwise: cancelled tasks, threads, forgotten responses, exceptions; what one client alone has."""
+"""Calls that end early or in error: cancelled tasks, threads, dropped responses, exceptions; features that only one
+client has."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def spent(limiter):
 
 
 async def in_thread(function):
-    """Waits for something in a thread, in asyncio or trio."""
+    """Runs a blocking function in a thread, from asyncio or trio."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -40,7 +41,7 @@ async def in_thread(function):
 
 
 async def cancelled_when(reached, coroutine):
-    """Runs something and cancels it once `reached` has returned: in asyncio or trio."""
+    """Starts a task, waits until `reached` returns, then cancels the task: in asyncio or trio."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -61,7 +62,7 @@ def run(caller, main):
 
 
 def until(condition):
-    """Looks again and again; the test's own time limit ends it."""
+    """Checks again and again; the test's own time limit ends the loop."""
     while not condition():
         time.sleep(0.001)
 
@@ -70,7 +71,7 @@ only_tasks = pytest.mark.parametrize("caller", ["httpx-asyncio", "httpx-trio", "
 
 
 @only_tasks
-def test_a_task_that_is_cancelled_in_the_queue_leaves_it(caller, server, limiter):
+def test_a_task_cancelled_in_the_queue_leaves_it(caller, server, limiter):
     held = [limiter.acquire() for _ in range(4)]
 
     def waits():
@@ -89,7 +90,7 @@ def test_a_task_that_is_cancelled_in_the_queue_leaves_it(caller, server, limiter
 
 
 @only_tasks
-def test_a_task_that_is_cancelled_while_the_server_works_gives_its_permit_back(caller, server, limiter, say):
+def test_a_task_cancelled_while_the_server_works_gives_its_permit_back(caller, server, limiter, say):
     url = server.tell("/", say(hangs=True))
 
     async def main():
@@ -98,12 +99,12 @@ def test_a_task_that_is_cancelled_while_the_server_works_gives_its_permit_back(c
             assert limiter.snapshot().in_flight == 0
 
     run(caller, main)
-    # It was sent: what it cost is gone. It says nothing about the server.
+    # The request was sent, so its cost stays spent. It says nothing about the server.
     assert (spent(limiter), limiter.snapshot().condition.samples) == (1, 0)
 
 
 @only_tasks
-def test_a_task_that_is_cancelled_between_attempts_leaves_nothing(caller, server, tmp_path, say):
+def test_a_task_cancelled_between_attempts_leaves_nothing_behind(caller, server, tmp_path, say):
     settings = {"backoff.base": "30s", "backoff.jitter": "none"}
     limiter = Limiter("slow", directory=tmp_path, rate="1000/day", burst=1000, settings=settings)
     url = server.tell("/", say(500))
@@ -115,7 +116,7 @@ def test_a_task_that_is_cancelled_between_attempts_leaves_nothing(caller, server
         async with caller.session(limiter, {}) as session:
             await cancelled_when(recorded, lambda: session.get(url))
             assert (limiter.snapshot().in_flight, limiter.snapshot().queue) == (0, ())
-            # The connection of the answer that was thrown away is no trouble for the next.
+            # The connection of the discarded response does not disturb the next request.
             answer = await session.get(url)
             if caller.kind == "aiohttp":
                 await answer.read()
@@ -125,7 +126,7 @@ def test_a_task_that_is_cancelled_between_attempts_leaves_nothing(caller, server
 
 
 @only_tasks
-def test_a_task_that_is_cancelled_while_a_leaky_bucket_holds_it_back_was_never_sent(caller, server, tmp_path):
+def test_a_task_cancelled_during_a_leaky_buckets_delay_counts_as_not_sent(caller, server, tmp_path):
     config = '[[rules]]\nname = "even"\nalgorithm = "leaky_bucket"\nlimit = 2\nperiod = "1m"\nburst = 2\n'
     limiter = Limiter("even", directory=tmp_path, config=config)
     limiter.acquire().release()
@@ -139,12 +140,12 @@ def test_a_task_that_is_cancelled_while_a_leaky_bucket_holds_it_back_was_never_s
 
     run(caller, main)
     assert (limiter.snapshot().in_flight, server.arrivals) == (0, [])
-    # It took nothing: there is room for one more.
+    # The cancelled call took nothing: one more call is possible.
     limiter.try_acquire().cancel()
 
 
 @only_tasks
-def test_a_task_that_is_cancelled_while_it_streams_gives_its_permit_back(caller, server, limiter, say):
+def test_a_task_cancelled_while_it_streams_gives_its_permit_back(caller, server, limiter, say):
     url = server.tell("/", say(body=b"half", streams=True))
     streaming = threading.Event()
 
@@ -168,7 +169,7 @@ def test_a_task_that_is_cancelled_while_it_streams_gives_its_permit_back(caller,
     assert limiter.snapshot().condition.outcomes.ok == 1
 
 
-def test_a_coroutine_that_is_left_behind_leaves_nothing(server, limiter, say):
+def test_a_dropped_coroutine_leaves_nothing_behind(server, limiter, say):
     server.tell("/", say(hangs=True))
 
     async def main():
@@ -182,7 +183,7 @@ def test_a_coroutine_that_is_left_behind_leaves_nothing(server, limiter, say):
     assert limiter.snapshot().in_flight == 0
 
 
-def test_requests_a_response_that_is_forgotten_gives_its_permit_back_at_once(server, limiter, say):
+def test_requests_a_dropped_response_gives_its_permit_back_at_once(server, limiter, say):
     url = server.tell("/", say(body=b"half", streams=True))
     gc.disable()
     try:
@@ -195,7 +196,7 @@ def test_requests_a_response_that_is_forgotten_gives_its_permit_back_at_once(ser
         gc.enable()
 
 
-def test_httpx_a_response_that_is_forgotten_gives_its_permit_back_when_it_is_collected(server, limiter, say):
+def test_httpx_a_dropped_response_gives_its_permit_back_when_it_is_collected(server, limiter, say):
     url = server.tell("/", say(body=b"half", streams=True))
     with httpx.Client(transport=LimiterTransport(limiter)) as client:
         answer = client.send(client.build_request("GET", url), stream=True)
@@ -205,7 +206,7 @@ def test_httpx_a_response_that_is_forgotten_gives_its_permit_back_when_it_is_col
         assert limiter.snapshot().in_flight == 0
 
 
-def test_aiohttp_a_response_that_is_forgotten_gives_its_permit_back_after_its_session(server, limiter, say):
+def test_aiohttp_a_dropped_response_gives_its_permit_back_after_its_session(server, limiter, say):
     url = server.tell("/", say(body=b"half", streams=True))
 
     async def main():
@@ -213,13 +214,13 @@ def test_aiohttp_a_response_that_is_forgotten_gives_its_permit_back_after_its_se
             answer = await session.get(url)
             assert (answer.status, limiter.snapshot().in_flight) == (200, 1)
 
-    # Until then aiohttp itself keeps it, and its connection.
+    # Until then aiohttp itself keeps the response and its connection.
     asyncio.run(main())
     gc.collect()
     assert limiter.snapshot().in_flight == 0
 
 
-def test_aiohttp_a_response_that_is_not_read_but_closed_gives_its_permit_back(server, limiter, say):
+def test_aiohttp_closing_an_unread_response_gives_its_permit_back(server, limiter, say):
     async def main():
         async with aiohttp.ClientSession(middlewares=[limiter_middleware(limiter)]) as session:
             for end in (aiohttp.ClientResponse.close, aiohttp.ClientResponse.release):
@@ -246,13 +247,13 @@ def test_requests_reading_the_raw_body_gives_the_permit_back(server, limiter, sa
         assert limiter.snapshot().in_flight == 0
 
 
-def test_requests_an_answer_without_a_body_holds_nothing(server, limiter):
+def test_requests_an_answer_without_a_body_holds_no_permit(server, limiter):
     with LimiterSession(limiter) as session:
         answer = session.head(server.url + "/", stream=True)
         assert (answer.status_code, limiter.snapshot().in_flight) == (200, 0)
 
 
-def test_a_wait_that_would_be_too_long_is_not_begun(caller, server, tmp_path, say):
+def test_a_wait_that_exceeds_the_timeout_is_not_started(caller, server, tmp_path, say):
     settings = {"backoff.base": "30s", "backoff.jitter": "none"}
     limiter = Limiter("slow", directory=tmp_path, rate="1000/day", burst=1000, settings=settings)
     began = time.monotonic()
@@ -261,7 +262,7 @@ def test_a_wait_that_would_be_too_long_is_not_begun(caller, server, tmp_path, sa
     assert len(server.arrivals) == 1
 
 
-def test_requests_is_mounted_for_one_api_only(server, limiter):
+def test_requests_can_be_mounted_for_a_single_api(server, limiter):
     with requests.Session() as session:
         session.mount(server.url + "/api", LimiterAdapter(limiter))
         assert session.get(server.url + "/api").status_code == 200
@@ -269,7 +270,7 @@ def test_requests_is_mounted_for_one_api_only(server, limiter):
     assert (spent(limiter), server.paths()) == (1, ["/api", "/else"])
 
 
-def test_requests_what_is_never_sent_costs_nothing(server, limiter):
+def test_requests_a_request_that_is_never_sent_costs_nothing(server, limiter):
     with LimiterSession(limiter) as session:
         with pytest.raises(OSError, match="certificate"):
             session.get("https://127.0.0.1:1/", verify="/no/such/file")
@@ -286,14 +287,14 @@ def prepared(url):
     return request
 
 
-def test_httpx_what_is_never_sent_costs_nothing(limiter):
+def test_httpx_a_request_that_is_never_sent_costs_nothing(limiter):
     with httpx.Client(transport=LimiterTransport(limiter)) as client:
         with pytest.raises(httpx.UnsupportedProtocol):
             client.get("gopher://127.0.0.1/")
     assert (spent(limiter), limiter.snapshot().condition.samples) == (0, 0)
 
 
-def test_httpx_a_wait_for_the_pool_is_nothing_that_was_sent(server, limiter, say):
+def test_httpx_a_request_that_waits_for_the_pool_counts_as_not_sent(server, limiter, say):
     url = server.tell("/", say(body=b"half", streams=True))
     wrapped = httpx.HTTPTransport(limits=httpx.Limits(max_connections=1))
     with httpx.Client(transport=LimiterTransport(limiter, wrapped), timeout=httpx.Timeout(5, pool=0.05)) as client:
@@ -303,8 +304,8 @@ def test_httpx_a_wait_for_the_pool_is_nothing_that_was_sent(server, limiter, say
     assert (spent(limiter), limiter.snapshot().condition.outcomes.net) == (1, 0)
 
 
-def test_a_connection_that_is_not_made_in_time_is_a_connect_timeout(caller, limiter, monkeypatch):
-    # A queue of one that is full: the kernel answers nobody any more.
+def test_a_connection_that_is_not_established_in_time_is_a_connect_timeout(caller, limiter, monkeypatch):
+    # The listen queue of length one is full: the kernel accepts no further connection.
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -334,7 +335,7 @@ def test_a_connection_that_is_not_made_in_time_is_a_connect_timeout(caller, limi
     assert seen == ["connect_timeout"]
 
 
-def test_aiohttp_the_sessions_whole_time_counts_while_the_server_works_and_in_the_queue(server, limiter, say):
+def test_aiohttp_the_sessions_total_timeout_runs_in_the_queue_and_while_the_server_works(server, limiter, say):
     url = server.tell("/", say(hangs=True))
 
     async def main():
@@ -381,7 +382,7 @@ def test_aiohttp_a_websocket_is_a_call_until_it_is_open(limiter):
     assert limiter.snapshot().condition.outcomes.ok == 1
 
 
-def test_aiohttp_one_request_may_have_another_limiter(server, limiter, tmp_path):
+def test_aiohttp_a_single_request_can_use_another_limiter(server, limiter, tmp_path):
     other = Limiter("other", directory=tmp_path, rate="10/day", burst=10)
 
     async def main():
@@ -392,7 +393,7 @@ def test_aiohttp_one_request_may_have_another_limiter(server, limiter, tmp_path)
     assert (spent(limiter), spent(other)) == (0, 1)
 
 
-def test_files_are_sent_again_from_where_they_were(server, limiter, say, tmp_path):
+def test_a_retry_sends_a_file_from_its_first_position(server, limiter, say, tmp_path):
     (tmp_path / "body").write_bytes(b"head-and-body")
 
     async def main(file):
@@ -413,7 +414,7 @@ def test_files_are_sent_again_from_where_they_were(server, limiter, say, tmp_pat
         assert [one.body for one in server.arrivals] == [b"and-body"] * 2, client
 
 
-def test_httpx_a_file_is_not_sent_again_empty(server, limiter, say, tmp_path):
+def test_httpx_a_file_is_not_retried_with_an_empty_body(server, limiter, say, tmp_path):
     (tmp_path / "body").write_bytes(b"whole")
     url = server.tell("/", say(429), say(200))
     with httpx.Client(transport=LimiterTransport(limiter)) as client, open(tmp_path / "body", "rb") as file:
@@ -438,7 +439,7 @@ def test_many_threads_use_one_session(server, limiter):
     assert (len(server.arrivals), spent(limiter)) == (threads * calls * 2, threads * calls * 2)
 
 
-def test_requests_urllib3s_own_retries_are_refused(limiter):
+def test_requests_urllib3s_own_retries_are_rejected(limiter):
     with pytest.raises(ValueError, match="retries"):
         LimiterAdapter(limiter, max_retries=3)
 
@@ -458,7 +459,7 @@ def test_a_closed_limiter_is_an_error(caller, server, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["requests", "httpx", "aiohttp"])
-def test_a_client_is_imported_only_when_it_is_used_and_missed_with_advice(name):
+def test_a_client_is_imported_on_first_use_and_a_missing_one_is_reported_with_advice(name):
     code = f"""
 import sys
 import shmlimit
@@ -473,7 +474,7 @@ except ImportError as error:
     assert told.stdout == f"shmlimit.{name} needs {name}: pip install 'shmlimit[{name}]'\n"
 
 
-def test_an_aiohttp_without_middlewares_is_an_error_that_says_so():
+def test_an_aiohttp_without_middlewares_is_a_clear_error():
     code = """
 import aiohttp
 del aiohttp.ClientHandlerType

@@ -1,4 +1,5 @@
-"""examples/python: a script that shows what a limiter does, and three that share `tmdb` with each other and the command-line tool."""
+"""examples/python: a script that shows what a limiter does, and three programs that share `tmdb` with each other
+and the command-line tool."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def environment(tmp_path):
 
 @pytest.fixture
 def tool(environment):
-    """The command-line tool: the one that scripts/languages/python-tests built."""
+    """The command-line tool that scripts/languages/python-tests built."""
     path = environment.get("SHMLIMIT_BIN")
     assert path and Path(path).exists(), "run scripts/languages/python-tests, or set SHMLIMIT_BIN to the command-line tool"
 
@@ -50,7 +51,7 @@ def start(script, environment, server, *movies):
     return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def test_they_share_one_budget(server, environment, tool):
+def test_the_programs_share_one_budget(server, environment, tool):
     movies = [str(movie) for movie in range(11, 31)]
     running = [start(script, environment, server, *movies) for script in SCRIPTS]
     for one in running:
@@ -63,10 +64,10 @@ def test_they_share_one_budget(server, environment, tool):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_429_that_one_is_told_holds_the_others(script, server, environment, tool, say):
+def test_a_429_of_one_program_stops_the_others(script, server, environment, tool, say):
     server.tell("/3/movie/11", say(429, {"Retry-After": "3600"}))
     told = start(script, environment, server, "11")
-    # It waits, as the server says; so does the shell, which would not.
+    # The script waits as long as the server says. So does the shell, which would not wait by itself.
     lines = []
     while not lines or lines[-1]["gate"] is None:
         assert told.poll() is None or script == "fetch_requests.py"
@@ -76,7 +77,7 @@ def test_a_429_that_one_is_told_holds_the_others(script, server, environment, to
     assert lines[-1]["gate"]["opens_in_ns"] > 3500e9
     tool("run", "tmdb", "--timeout", "0s", "--", "true", code=75)
     if script == "fetch_requests.py":
-        # Half a minute is not enough, so it says what the server said.
+        # Its timeout of half a minute is too short, so it prints the server's answer.
         assert told.communicate(timeout=60)[0] == "11 429 2\n"
     else:
         assert told.poll() is None
@@ -86,6 +87,6 @@ def test_a_429_that_one_is_told_holds_the_others(script, server, environment, to
 
 
 def tool_status(tool):
-    """The limiter as the tool sees it; nothing before there is one."""
+    """The limiter's status from the tool; None while the limiter does not exist."""
     text = tool("status", "--json")
     return json.loads(text) if text.strip() else None

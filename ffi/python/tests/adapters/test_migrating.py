@@ -1,4 +1,5 @@
-"""docs/migrating.md and docs/http-clients.md: every block is run; what was before does the same as what is after."""
+"""docs/migrating.md and docs/http-clients.md: every block runs, and the code before a migration does the same as
+the code after it."""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ def named(block):
     return next((name for name in used if name in OLD), "shmlimit")
 
 
-def test_each_has_a_before_and_an_after():
+def test_each_library_has_a_before_and_an_after():
     names = [named(block) for block in BLOCKS]
     assert [name for name in names if name != "shmlimit"] == OLD
-    # One more for the middleware.
+    # The middleware adds one block.
     assert names.count("shmlimit") == len(OLD) + 1
     assert all(len(block.splitlines()) <= 20 for block in BLOCKS)
 
@@ -39,7 +40,7 @@ def numbers(version):
 
 
 def is_current(name):
-    """Whether a package is as new as the page says: for old versions of Python there are only old ones."""
+    """Whether the installed package is as new as the page says: old Python versions have only old packages."""
     said = re.search(rf"\b{name.replace('_', '-?')} (\d+\.\d+)", PAGE.read_text(), re.IGNORECASE)
     return numbers(importlib.metadata.version(name.replace("_", "-"))) >= numbers(said[1])
 
@@ -47,7 +48,7 @@ def is_current(name):
 RUN = [block for block in BLOCKS if named(block) == "shmlimit" or is_current(named(block))]
 
 
-def test_all_are_run_where_there_are_current_versions():
+def test_all_blocks_run_where_current_versions_exist():
     assert len(RUN) == len(BLOCKS) or sys.version_info < (3, 11)
 
 
@@ -67,7 +68,7 @@ CLIENTS = re.findall(
 
 
 @pytest.mark.parametrize("block", CLIENTS, ids=range(len(CLIENTS)))
-def test_a_block_of_the_page_about_clients_makes_its_two_calls(block, server, tmp_path):
+def test_a_block_of_the_http_clients_page_makes_its_two_calls(block, server, tmp_path):
     code = block.replace("https://api.example.org", server.url)
     environment = {**os.environ, "SHMLIMIT_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, timeout=60, text=True)
@@ -79,7 +80,7 @@ AFTER = [block for block in BLOCKS if named(block) == "shmlimit"]
 
 
 @pytest.mark.parametrize("block", AFTER, ids=range(len(AFTER)))
-def test_an_after_hears_what_another_process_was_told(block, server, tmp_path):
+def test_the_code_after_a_migration_respects_a_429_of_another_process(block, server, tmp_path):
     limiter = Limiter("api", directory=tmp_path, rate="5/s")
     limiter.record(429, headers={"Retry-After": "3600"})
     code = block.replace("https://api.example.org", server.url)
