@@ -1,5 +1,5 @@
-"""The programs in C and C++ that are compiled and run on every platform (scripts/languages/c-tests, scripts/platforms/windows-c): which there
-are, how they are called, and whether they ended well."""
+"""The C and C++ programs that are compiled and run on every platform (scripts/languages/c-tests,
+scripts/platforms/windows-c): their names, their arguments, and whether they succeeded."""
 import contextlib
 import os
 import re
@@ -11,17 +11,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 STRICT = ["-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(ROOT / "include")]
 TESTS = ["arguments", "cancel", "codes", "forks", "handles", "nothing_left", "opening", "paths", "processes", "smoke", "snapshot", "threads", "waits"]
-# There is neither fork nor pthread_cancel on Windows.
+# Windows has neither fork nor pthread_cancel.
 ONLY_ON = {"cancel": "linux", "forks": "linux"}
 
 
-# The tests of shmlimit.hpp, with what else the compiler is told.
+# The tests of shmlimit.hpp, with their additional compiler options.
 HPP_TESTS = {"hpp_codes": ["-fno-exceptions"], "hpp_throws": []}
 HPP_STANDARDS = ["c++17", "c++20"]
 
 
 class Program:
-    """A source file, as C or as C++, in a standard and with more options of the compiler."""
+    """A source file, as C or as C++, with a standard and additional compiler options."""
 
     def __init__(self, source, cpp, standard=None, more=()):
         self.source, self.cpp = source, cpp
@@ -37,7 +37,8 @@ class Program:
 
 
 def programs(chosen, platform):
-    """Those of these names, or all that a platform can have. The tests are both languages, an example is one."""
+    """The programs with these names, or all that exist on a platform. A test is compiled as both languages, an
+    example as one."""
     tests = [ROOT / "ffi/tests/c" / f"{name}.c" for name in TESTS if ONLY_ON.get(name, platform) == platform]
     every = [Program(source, cpp) for source in tests for cpp in (False, True)]
     every += [Program(ROOT / "examples/c" / f"{name}.c", False) for name in ("event_loop", "worker")]
@@ -48,19 +49,20 @@ def programs(chosen, platform):
 
 
 def environment():
-    """This one, without anything that limiters listen to."""
+    """This process's environment, without the variables that limiters read."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHMLIMIT_", "ANIVAULT_"))}
-    # Where scripts/platforms/wine has its Windows.
+    # The Wine directory of scripts/platforms/wine.
     kept.update({name: os.environ[name] for name in ["SHMLIMIT_WINE"] if name in os.environ})
     kept.update(TEST_WATCHED="1", ASAN_OPTIONS="detect_leaks=1")
     return kept
 
 
 def output(command, seconds, **options):
-    """The exit code of a command and all that it printed. Raises `subprocess.TimeoutExpired` after `seconds`.
+    """The exit code of a command and everything that it printed. Raises `subprocess.TimeoutExpired` after
+    `seconds`.
 
-    The output goes to a file. The end of a pipe would come only when every process that inherited it has ended, and the
-    first program under Wine leaves services behind that live as long as any other program does."""
+    The output goes to a file. A pipe would end only when every process that inherited it has ended, and the first
+    program under Wine leaves services behind that live as long as any other program."""
     with tempfile.TemporaryFile("w+", errors="replace") as printed:
         done = subprocess.run([str(word) for word in command], env=environment() | options.pop("env", {}), stdout=printed,
                               stderr=subprocess.STDOUT, timeout=seconds, **options)
@@ -69,8 +71,8 @@ def output(command, seconds, **options):
 
 
 def ran(program, command, url, named=str, seconds=300):
-    """Nothing, or what went wrong. `named` is what the program calls a directory, `seconds` how long it may take."""
-    # An input that stays open, for the event loop; the others read to its end.
+    """None, or the error. `named` is the directory as the program sees it, `seconds` is the time limit."""
+    # The event loop needs an input that stays open; the other programs read to its end.
     read, write = os.pipe()
     if program.source.stem != "event_loop":
         os.close(write)
