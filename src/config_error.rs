@@ -1,13 +1,13 @@
-//! Why a configuration is refused.
+//! The errors of an invalid configuration.
 
 use crate::{Error, RateError};
 use shmlimit_kernel::PolicyError;
 
-/// Why a configuration is refused. Every message names the key.
+/// Why a configuration is invalid. Every message names the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Not TOML.
+    /// The text is not TOML.
     #[error("not valid TOML: {0}")]
     Syntax(String),
     /// A key that the format does not know.
@@ -15,25 +15,25 @@ pub enum ConfigError {
     UnknownKey {
         /// The key, with its path.
         key: String,
-        /// What it may have meant, or what there is.
+        /// A similar known key, or the list of known keys.
         hint: String,
     },
-    /// A value of the wrong kind, or out of range.
+    /// A value of the wrong type or out of range.
     #[error("{key} = {value}: {problem}")]
     BadValue {
         /// The key, with its path.
         key: String,
-        /// What was given.
+        /// The value as given.
         value: String,
-        /// What is wrong with it, and what is allowed.
+        /// The problem with the value, and the allowed values.
         problem: String,
     },
-    /// A setting that the format knows and this version does not carry out.
+    /// A setting that belongs to the format but is not supported in this version.
     #[error("{key}: not supported by this version yet; {advice}")]
     NotYetSupported {
-        /// The key, with its path, and its value where that is what is not supported.
+        /// The key, with its path, and its value if only that value is not supported.
         key: String,
-        /// What to do instead.
+        /// The alternative, as an instruction.
         advice: String,
     },
     /// A key that cannot be changed in a limiter that is in use (R144).
@@ -45,7 +45,7 @@ pub enum ConfigError {
         /// The key.
         key: String,
     },
-    /// A key of something that the limiter does not have.
+    /// The key.
     #[error(
         "{key}: {problem}; write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nadd it there, and \
          start it afresh with: shmlimit init NAME --config NAME.settings.toml --replace"
@@ -53,51 +53,51 @@ pub enum ConfigError {
     Absent {
         /// The key.
         key: String,
-        /// What there is.
+        /// Which elements the limiter has.
         problem: String,
     },
-    /// A burst for a rule whose algorithm has none.
+    /// A burst for a rule whose algorithm has no burst.
     #[error("{key}: rule {rule} is a {algorithm}, which has no burst; {remedy}")]
     NoBurst {
-        /// The key, or the option.
+        /// The key or the option.
         key: String,
-        /// The rule.
+        /// The name of the rule.
         rule: String,
-        /// Its algorithm.
+        /// The algorithm of the rule.
         algorithm: &'static str,
-        /// What to do instead.
+        /// The alternative, as an instruction.
         remedy: String,
     },
-    /// No such preset.
+    /// A preset that does not exist.
     #[error("preset = {name:?}: no such preset; {hint}")]
     UnknownPreset {
-        /// The name given.
+        /// The given name.
         name: String,
-        /// What it may have meant, or what there is.
+        /// A similar preset, or the list of presets.
         hint: String,
     },
-    /// A name or a unit that more than one rule has.
+    /// A name or a unit that several rules have.
     #[error("{key}: {problem}; there are: {names}")]
     Ambiguous {
         /// The key.
         key: String,
-        /// What is not clear.
+        /// The ambiguity.
         problem: String,
-        /// The keys that say which.
+        /// The unambiguous keys.
         names: String,
     },
-    /// A text that is no rate.
+    /// A text that is not a valid rate.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// A single setting for the one rule, where there is not one.
+    /// A single setting for the only rule, in a limiter that does not have exactly one rule.
     #[error("{setting}: there are {rules} rules, not one; {}", not_one_remedy(*.rules, .setting))]
     NotOneRule {
         /// The setting.
         setting: &'static str,
-        /// How many rules there are.
+        /// The number of rules.
         rules: usize,
     },
-    /// A number that makes no sense.
+    /// A policy whose values are invalid or contradict each other.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
@@ -108,7 +108,7 @@ impl From<ConfigError> for Error {
     }
 }
 
-/// What to do about a setting of the one rule, where there is not one.
+/// The remedy for a setting for the only rule if there is not exactly one rule.
 fn not_one_remedy(rules: usize, setting: &str) -> String {
     match (rules, setting) {
         (0, _) => "give a rate as well".to_owned(),

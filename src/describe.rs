@@ -1,4 +1,4 @@
-//! A policy in words: the keys and values a person would write.
+//! Describes a policy: the keys and values that a person would write.
 
 use crate::quantity;
 use crate::settings::Settings;
@@ -6,7 +6,7 @@ use shmlimit_kernel::policy::{BreakerKind, PerSecond};
 use shmlimit_kernel::{Algorithm, BurstMode, Policy};
 use std::time::Duration;
 
-/// Every setting of a policy, as key and value.
+/// Every setting of a policy, as pairs of key and value.
 ///
 /// ```
 /// let tmdb = shmlimit::presets::policy("tmdb").unwrap().unwrap();
@@ -19,13 +19,13 @@ pub fn settings(policy: &Policy) -> Vec<(String, String)> {
     all.map(|(key, i, value)| (key.named(i), value)).collect()
 }
 
-/// One line for each setting that differs.
+/// The settings in which two policies differ, one per line.
 pub fn differences(there: &Policy, wanted: &Policy) -> String {
     let line = |key: &str, there: &str, wanted: &str| format!("  {key}: {there} there, {wanted} asked for");
     compare(there, wanted, line, "\n")
 }
 
-/// What changed from one policy to another, on one line.
+/// The changes from one policy to another, on one line.
 pub fn changes(before: &Policy, after: &Policy) -> String {
     compare(before, after, |key, before, after| format!("{key} = {after} (was {before})"), ", ")
 }
@@ -50,9 +50,9 @@ fn compare(
     lines.collect::<Vec<_>>().join(between)
 }
 
-/// The most that rule `i` lets through in any one period, wherever that begins (R147): of a sliding log its limit, of a
-/// bucket a burst and what is refilled meanwhile, of calendar windows what two of them have. Nothing if there is no such
-/// rule. Calls cost 1; states of the breaker in which less goes do not count.
+/// The most units that rule `i` admits in any one period, wherever that period begins (R147). For a sliding log
+/// this is its limit, for a bucket the burst plus one period of refill, for a calendar window twice its limit.
+/// `None` if the rule does not exist. Calls cost 1. Breaker states that admit less are not considered.
 ///
 /// ```
 /// use shmlimit::{describe, presets};
@@ -63,7 +63,7 @@ fn compare(
 pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
     let rule = policy.rules().get(i)?;
     let refilled = match rate_base(policy, i) {
-        // A rate is in billionths a second.
+        // The stored rate is in billionths of a unit per second.
         Some(rate) => u128::from(rate.0) * rule.period.as_nanos() / 1_000_000_000_000_000_000,
         None => u128::from(rule.limit),
     };
@@ -76,7 +76,7 @@ pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
     Some(u64::try_from(most).unwrap_or(u64::MAX))
 }
 
-/// The rate that `breaker.rate_base` gives a rule in place of its own, if it does.
+/// The rate that `breaker.rate_base` gives a rule instead of its own rate, if it does.
 fn rate_base(policy: &Policy, i: usize) -> Option<PerSecond> {
     let (rule, breaker) = (policy.rules().get(i)?, policy.breaker());
     let breaker_sets_rate =
@@ -84,17 +84,17 @@ fn rate_base(policy: &Policy, i: usize) -> Option<PerSecond> {
     Some(breaker.rate_base).filter(|rate| breaker_sets_rate && rate.0 > 0)
 }
 
-/// The same as people write it: `5/s`.
+/// The rate that `breaker.rate_base` gives a rule, as text: `5/s`.
 pub fn own_rate_of_breaker(policy: &Policy, i: usize) -> Option<String> {
     rate_base(policy, i).map(|rate| format!("{}/s", quantity::written(rate.0, 9)))
 }
 
-/// A part of the whole as people write it, exactly, from millionths.
+/// A share in millionths as an exact decimal.
 pub fn share(millionths: u32) -> String {
     quantity::written(u64::from(millionths), 6)
 }
 
-/// A duration as people write it, exactly: the largest unit that divides it.
+/// A duration as exact text, in the largest unit that divides it.
 pub fn duration(duration: Duration) -> String {
     quantity::span(duration)
 }

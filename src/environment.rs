@@ -1,6 +1,7 @@
-//! The environment's say in a limiter's numbers (R109): a hot patch (R110) that goes on top of files and presets (R111).
+//! Environment variables that change the numbers of limiters (R109). They act as a change in a limiter in use
+//! (R110), and they override files and presets (R111).
 //!
-//! | variable | key | default of the machine |
+//! | variable | key | default of the breaker |
 //! | --- | --- | --- |
 //! | `SHMLIMIT_RATE_BASE` | `breaker.rate_base` | 35.0 |
 //! | `SHMLIMIT_BUCKET_CAP` | `rules.0.burst` | 35 |
@@ -14,17 +15,17 @@
 //! | `SHMLIMIT_PROBE_SUCCESS` | `breaker.s_probe_ok` | 5 |
 //! | `SHMLIMIT_COOLDOWN_FACTOR` | `breaker.cooldown_factor` | 2.0 |
 //!
-//! What a variable changed is kept by the handle that was opened ([`Limiter::environment_changes`]), and logged as a
-//! warning: it holds for every program that uses the limiter, until it is set again.
+//! The handle that opened the limiter lists what the variables changed ([`Limiter::environment_changes`]), and logs
+//! it as a warning. A change applies to every program that uses the limiter, until the settings change again.
 //!
 //! [`Limiter::environment_changes`]: crate::Limiter::environment_changes
 //!
-//! Each may also begin with `ANIVAULT_`; where both are set, `SHMLIMIT_` wins.
+//! Each name may also begin with `ANIVAULT_`. If both are set, `SHMLIMIT_` wins.
 //!
-//! They concern limiters whose breaker is the fsm, and no others: they are that machine's numbers, and have no name of
-//! a limiter in them. A process that uses five limiters must not have the concurrency of all of them changed by what
-//! was meant for one. For the same reason `BUCKET_CAP` is no error, but has no effect, where the first rule has no
-//! capacity of its own.
+//! The variables apply only to limiters with the five-state breaker (`fsm`), because they are the numbers of that
+//! breaker and do not name a limiter. If a process uses five limiters, a variable that is intended for one of them
+//! must not change the concurrency of all. For the same reason `BUCKET_CAP` is not an error but has no effect if
+//! the first rule has no separate capacity.
 
 use crate::Error;
 use crate::settings::{Given, KeyInfo, RuleSettings, Settings, keys};
@@ -33,10 +34,10 @@ use shmlimit_kernel::{Algorithm, Policy, PolicyError};
 use std::fmt;
 use std::time::Duration;
 
-/// The product's prefix, and the older one.
+/// The prefix of the product, and the older prefix.
 const PREFIXES: [&str; 2] = ["SHMLIMIT_", "ANIVAULT_"];
 
-/// Names of variables after their prefix, and the keys they set. An `N` is the first rule.
+/// The names of the variables after their prefix, and the keys they set. `N` is the first rule.
 const VARIABLES: [(&str, &str); 11] = [
     ("RATE_BASE", "breaker.rate_base"),
     ("BUCKET_CAP", BUCKET_CAP),
@@ -52,31 +53,31 @@ const VARIABLES: [(&str, &str); 11] = [
 ];
 const BUCKET_CAP: &str = "rules.N.burst";
 
-/// All variables that are understood here, with both prefixes.
+/// All variables that are recognised, with both prefixes.
 pub fn variables() -> impl Iterator<Item = String> {
     PREFIXES.iter().flat_map(|prefix| VARIABLES.map(|(name, _)| format!("{prefix}{name}")))
 }
 
-/// Why the environment is refused. Nothing was changed.
+/// Why the variables of the environment are invalid. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvError {
-    /// A value that means nothing, or is out of range.
+    /// A value that cannot be read, or is out of range.
     #[error("environment variable {variable} = {value}: {problem}")]
     BadValue {
         /// The variable.
         variable: String,
-        /// What was given.
+        /// The value as given.
         value: String,
-        /// What is wrong with it, and what is allowed.
+        /// The problem with the value, and the allowed values.
         problem: String,
     },
-    /// Values that do not fit the limiter's other settings, or each other.
+    /// Values that contradict the limiter's other settings, or each other.
     #[error("environment variables {variables}: {problem}")]
     DoNotFit {
         /// The variables.
         variables: String,
-        /// What is wrong.
+        /// The contradiction.
         problem: Box<PolicyError>,
     },
 }
@@ -87,19 +88,20 @@ impl From<EnvError> for Error {
     }
 }
 
-/// What a variable changed in a limiter when it was opened, for every program that uses it.
+/// A setting that an environment variable changed when the limiter was opened. The change applies to every program
+/// that uses the limiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
     /// The variable, with its prefix.
     pub variable: String,
-    /// Its value.
+    /// The variable's value.
     pub value: String,
-    /// The setting it changed.
+    /// The key of the setting.
     pub key: String,
-    /// The setting before, as it would be written; nothing if it was not set.
+    /// The previous value as a file would contain it; `None` if it was not set.
     pub before: Option<String>,
-    /// The setting since then.
+    /// The new value.
     pub after: String,
 }
 
@@ -111,7 +113,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// The variables that are set, read and found to be numbers.
+/// The variables that are set, read and validated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
     entries: Vec<Entry>,
@@ -141,7 +143,7 @@ impl Patch {
         Patch::from_variables(variables)
     }
 
-    /// Reads these variables; others than those above are ignored.
+    /// Reads the given variables. Variables that are not in the table above are ignored.
     ///
     /// ```
     /// use shmlimit::{environment::Patch, presets};
@@ -175,24 +177,26 @@ impl Patch {
         Ok(patch)
     }
 
-    /// Whether nothing is set.
+    /// Whether no variable is set.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The variables and their values.
+    /// The variables with their values.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> + '_ {
         self.entries.iter().map(|entry| (entry.variable.as_str(), entry.value.as_str()))
     }
 
-    /// The same without what concerns these keys: what is said more explicitly goes before (R111).
+    /// The same variables without those that set these keys, because an explicit setting wins over the environment
+    /// (R111).
     #[must_use]
     pub fn without(mut self, keys: &[&str]) -> Patch {
         self.entries.retain(|entry| !keys.contains(&entry.key.key));
         self
     }
 
-    /// What the environment makes of a policy: the policy itself unless it is concerned, whatever the variables say.
+    /// The policy after the environment of this process is applied. If the variables do not apply to the policy, it
+    /// is returned unchanged, and invalid values are not an error.
     pub fn patched(policy: &Policy) -> Result<Policy, EnvError> {
         match policy.breaker().kind() {
             BreakerKind::Fsm => Patch::read()?.apply(policy),
@@ -200,12 +204,12 @@ impl Patch {
         }
     }
 
-    /// Whether a limiter of this policy is concerned at all.
+    /// Whether the variables apply to a limiter with this policy.
     pub fn concerns(&self, policy: &Policy) -> bool {
         !self.is_empty() && policy.breaker().kind() == BreakerKind::Fsm
     }
 
-    /// The policy with these values in place of its own; the same policy if it is not concerned.
+    /// The policy with the values of the variables. If the variables do not apply to it, it is returned unchanged.
     pub fn apply(&self, policy: &Policy) -> Result<Policy, EnvError> {
         if !self.concerns(policy) {
             return Ok(*policy);
@@ -218,7 +222,7 @@ impl Patch {
         settings.policy().map_err(|problem| self.blame(problem))
     }
 
-    /// What these variables changed from one policy to the other.
+    /// The changes of these variables from one policy to the other.
     pub fn changes(&self, before: &Policy, after: &Policy) -> Vec<Change> {
         let (mut before, mut after) = (Settings::of(before), Settings::of(after));
         let change = |entry: &Entry| {
@@ -236,9 +240,9 @@ impl Patch {
         self.entries.iter().filter_map(change).collect()
     }
 
-    /// What is wrong with a value by itself is wrong for every limiter.
+    /// Checks each value by itself, because an invalid value is invalid for every limiter.
     fn check(&self) -> Result<(), EnvError> {
-        // Fast enough for any capacity.
+        // This rate is high enough for any capacity.
         let bucket = RuleSettings {
             limit: Some(1_000_000),
             period: Some(Duration::from_secs(1)),
@@ -247,7 +251,7 @@ impl Patch {
         for entry in &self.entries {
             let mut settings = Settings { rules: vec![bucket.clone()], ..Settings::default() };
             entry.put(&mut settings)?;
-            // What does not fit the other settings here may fit those of the limiter.
+            // An error about a combination is ignored here, because the values may fit the settings of the limiter.
             if let Err(problem @ PolicyError::OutOfRange { .. }) = settings.policy() {
                 return Err(self.blame(problem));
             }

@@ -1,6 +1,6 @@
 //! One rate limit for every program on the machine that calls the same API.
 //!
-//! It lives in one memory-mapped file. There is no server: the processes themselves are the system.
+//! The limit is stored in one memory-mapped file. There is no server: the processes coordinate through the file.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -9,26 +9,27 @@
 //! // 10 calls a second, 4 at a time, shared with every other program that opens `api`.
 //! let limiter = Limiter::builder("api").rate(Rate::per_second(10)).concurrency(4).open()?;
 //! let grant = limiter.acquire(&Request::new())?;
-//! // … call the API, then tell all who share the limiter how it went; the permit goes back …
+//! // … call the API, then record how it ended; this returns the permit …
 //! let advice = grant.record(&Outcome::http(429, &[("Retry-After", "30")]))?;
-//! assert!(advice.retry); // in 30 seconds, and nobody calls before
+//! assert!(advice.retry); // in 30 seconds; until then no program calls
 //! # Ok(()) }
 //! ```
 //!
 //! # In five minutes
 //!
-//! A [`Limiter`] is a name. Whoever opens the same name in the same directory shares its budget: threads, other
-//! processes, programs in other languages, `shmlimit run NAME -- …` in a shell. Open it once and keep it.
+//! A [`Limiter`] is a name. All programs that open the same name in the same directory share its budget: threads,
+//! other processes, programs in other languages, `shmlimit run NAME -- …` in a shell. Open it once and keep it.
 //!
-//! 1. **Ask.** [`Limiter::acquire`] waits its turn in the queue of all processes, [`Limiter::try_acquire`] never waits,
-//!    [`Limiter::acquire_async`] waits on any executor. A [`Request`] says for whom the call is, what it costs, and how
-//!    long it may wait.
-//! 2. **Call**, while you hold the [`Grant`]. Or heed the [`Refusal`], which says why not and when to come back; it is
-//!    no error, and has taken nothing.
-//! 3. **Tell.** [`Grant::record`] gives the permit back and tells everybody how the call ended (an [`Outcome`]). What
-//!    comes back ([`Advice`]) is advice: whether to try again, and when.
+//! 1. **Acquire.** [`Limiter::acquire`] waits its turn in the queue of all processes, [`Limiter::try_acquire`] does
+//!    not wait, and [`Limiter::acquire_async`] waits on any executor. A [`Request`] has the priority and the cost
+//!    of the call, and the time that it may wait.
+//! 2. **Call** while you hold the [`Grant`]. A [`Refusal`] instead says why the call must not be made now, and when
+//!    to try again. It is not an error, and takes nothing.
+//! 3. **Record.** [`Grant::record`] returns the permit and records for all programs how the call ended (an
+//!    [`Outcome`]). It returns [`Advice`]: whether to retry, and when.
 //!
-//! A grant that is dropped gives its permit back. A process that dies, at whatever instruction, gives back what it held.
+//! A grant that is dropped returns its permit. If a process dies, at any instruction, the other processes reclaim
+//! what it held.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,9 +44,9 @@
 //! limiter.acquire(&request)?.release()?;
 //! limiter.acquire(&request)?.release()?;
 //! match limiter.acquire(&request) {
-//!     // Known at once: nobody waits five seconds for what comes in half an hour.
+//!     // Refused at once: the next unit comes in half an hour, after the timeout.
 //!     Err(AcquireError::Refused(refusal)) => println!("not now: {refusal}"),
-//!     Ok(_) => panic!("there were two"),
+//!     Ok(_) => panic!("the rate admits only two calls"),
 //!     Err(AcquireError::Failed(error)) => return Err(error.into()),
 //! }
 //! # Ok(()) }
@@ -56,25 +57,26 @@
 //! | | |
 //! | --- | --- |
 //! | the handle, and how to open it | [`Limiter`], [`Builder`], [`Rate`], [`OnMismatch`], [`Policy`], `config::ConfigSource`, [`presets`] |
-//! | what you ask for and get | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`PendingAcquire`] |
-//! | how calls ended, and how the server is doing | [`Outcome`], [`Advice`], [`Condition`], [`BreakerState`], [`BreakerCommand`] |
-//! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`metrics`], [`Limiter::list`] |
+//! | a request and its answers | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`PendingAcquire`] |
+//! | how calls ended, and the condition of the server | [`Outcome`], [`Advice`], [`Condition`], [`BreakerState`], [`BreakerCommand`] |
+//! | the state of a limiter | [`Limiter::snapshot`], [`Snapshot`], [`metrics`], [`Limiter::list`] |
 //! | tests that do not sleep | [`TestClock`], [`Builder::test_clock`] |
-//! | what can go wrong | [`Error`]; each says what to do |
+//! | errors | [`Error`]; each message says what to do |
 //!
-//! In the repository: `docs/rust.md` is the guide, with testing and all choices; `docs/algorithms.md` says which
-//! algorithm to take, `docs/breaker.md` what failures lead to, `docs/configuration.md` has every key, and
-//! `docs/design/README.md` the promises with the tests that prove them.
+//! In the repository, `docs/rust.md` is the guide, with testing and all options. `docs/algorithms.md` helps to
+//! choose an algorithm, `docs/breaker.md` explains the effects of failures, and `docs/configuration.md` lists every
+//! key. `docs/design/README.md` states the promises and the tests that prove them.
 //!
 //! # Features
 //!
-//! `config` reads limiter files in TOML and single settings as text. No feature is on by default. The command-line tool
-//! is the package `shmlimit-cli`.
+//! `config` reads limiter files in TOML, and single settings as text. No feature is on by default. The command-line
+//! tool is the package `shmlimit-cli`.
 //!
 //! # Platforms
 //!
-//! 64-bit Linux and Windows. On macOS and other Unixes everything compiles that needs no shared memory, and opening a
-//! limiter is [`Error::Unsupported`], which says which promise could not be kept (`docs/platforms.md`).
+//! 64-bit Linux and Windows. On macOS and other Unixes, everything compiles that needs no shared memory. Opening a
+//! limiter there fails with [`Error::Unsupported`], which says which promise could not be kept
+//! (`docs/platforms.md`).
 
 #![warn(missing_docs)]
 
@@ -88,7 +90,7 @@ pub mod headers;
 mod limiter;
 pub mod metrics;
 pub mod presets;
-// Without files only what the environment and descriptions need is used of these two.
+// Without the feature `config`, only the environment and descriptions use these two modules.
 #[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod quantity;
 mod rate;
@@ -115,7 +117,7 @@ pub use shmlimit_segment::sys::Account;
 pub use shmlimit_segment::{Error, paths};
 pub use test_clock::TestClock;
 
-/// The parts of a [`Policy`]: drafts to build it from, and what it is made of.
+/// The parts of a [`Policy`], and the drafts from which a policy is built.
 pub mod policy {
     pub use crate::headers::HeaderFormat;
     pub use shmlimit_kernel::policy::{
@@ -124,19 +126,19 @@ pub mod policy {
     };
 }
 
-/// The description of a snapshot, for the generators of this repository and its tool. It is no part of the API.
+/// The description of a snapshot, for the generators of this repository and the tool. It is not part of the API.
 #[doc(hidden)]
 pub mod schema {
     pub use crate::limiter::STRUCTS;
     pub use crate::limiter::schema::{Field, FieldValue, Kind, Metric, Part, Struct, document, snake_case};
 }
 
-/// The sample in the README must compile.
+/// Compiles the samples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
-/// The guide's samples run.
+/// Runs the samples of the guide.
 #[cfg(all(doctest, feature = "config"))]
 #[doc = include_str!("../docs/rust.md")]
 pub struct Guide;

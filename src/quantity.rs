@@ -33,7 +33,7 @@ const UNITS: [(&str, u64); 25] = [
     ("week", 604_800 * SECOND),
     ("weeks", 604_800 * SECOND),
 ];
-/// Every spelling of how many, for amounts such as `10k` and `64KiB`.
+/// Every spelling of a multiple, for amounts such as `10k` and `64KiB`.
 const MULTIPLES: [(&str, u64); 14] = [
     ("", 1),
     ("k", 1_000),
@@ -51,7 +51,7 @@ const MULTIPLES: [(&str, u64); 14] = [
     ("GiB", 1 << 30),
 ];
 
-/// A share is counted in parts of `10^-SHARE_DIGITS`.
+/// A share is a multiple of `10^-SHARE_DIGITS`.
 const SHARE_DIGITS: usize = 6;
 
 /// Reads a duration: `250ms`, `30s`, `1.5h`, `1h30m`, `1d`, or a plain number of seconds.
@@ -67,7 +67,7 @@ const SHARE_DIGITS: usize = 6;
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (first, size, mut rest) = part(text.trim())?;
     let (mut total, mut size) = (decimal_times(first, size.unwrap_or(SECOND))?, size);
-    // Several parts go from large to small, each with its unit: anything else is a slip.
+    // Several parts go from large to small units, and each has a unit. Anything else is probably a mistake.
     while !rest.is_empty() {
         let (number, next, after) = part(rest)?;
         let (Some(larger), Some(smaller)) = (size, next) else { return Err(not_a_duration()) };
@@ -80,7 +80,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(total))
 }
 
-/// The number at the start of a text, the size of its unit if it has one, and what follows.
+/// The number at the start of a text, the size of its unit if it has one, and the rest.
 fn part(text: &str) -> Result<(&str, Option<u64>, &str), String> {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let (number, rest) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
@@ -107,7 +107,8 @@ pub fn amount(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(end);
     let multiple = MULTIPLES.iter().find(|(name, _)| *name == unit.trim_start());
     let (_, size) = multiple.ok_or_else(wanted)?;
-    // A fraction of a thousand is whole; one of nothing only looks so.
+    // A fraction with a multiple can be whole (`1.5k`). Without a multiple it is an error, even if it looks whole
+    // (`35.0`).
     let fraction = unit.is_empty() && number.contains('.');
     if fraction || number.starts_with(['_', '.']) || number.ends_with(['_', '.']) || number.contains("__") {
         return Err(wanted());
@@ -121,7 +122,7 @@ pub fn amount(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a part of the whole, from 0 to 1, in millionths.
+/// Reads a share, from 0 to 1, in millionths.
 ///
 /// ```
 /// use shmlimit::config::share;
@@ -134,7 +135,7 @@ pub fn share(text: &str) -> Result<u64, String> {
     if parts <= u64::from(WHOLE_SHARE) { Ok(parts) } else { Err(format!("must be {WANTED}")) }
 }
 
-/// Reads a decimal as a whole number of parts of `10^-digits`; `wanted` says what it should have been.
+/// Reads a decimal as a whole multiple of `10^-digits`. `wanted` describes the allowed values for the error.
 pub(crate) fn decimal(text: &str, digits: usize, wanted: &str) -> Result<u64, String> {
     let (whole, frac) = split(text).ok_or_else(|| format!("must be {wanted}"))?;
     if frac.len() > digits {
@@ -144,7 +145,7 @@ pub(crate) fn decimal(text: &str, digits: usize, wanted: &str) -> Result<u64, St
     parts.parse().map_err(|_| format!("is too large; must be {wanted}"))
 }
 
-/// The digits of a decimal before and after the point, without the zeros at its end.
+/// The digits of a decimal before and after the point, without trailing zeros.
 fn split(number: &str) -> Option<(&str, &str)> {
     let (whole, frac) = number.split_once('.').unwrap_or((number, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -152,7 +153,7 @@ fn split(number: &str) -> Option<(&str, &str)> {
     is_number.then(|| (whole, frac.trim_end_matches('0')))
 }
 
-/// A number of parts of `10^-digits` as people write it.
+/// A multiple of `10^-digits` as people write it.
 pub(crate) fn written(parts: u64, digits: usize) -> String {
     decimal_text(u128::from(parts), digits)
 }
@@ -167,7 +168,7 @@ pub(crate) fn unit_size(unit: &str) -> Option<u64> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size)
 }
 
-/// `number * size`, exactly, or why not.
+/// `number * size`, exactly, or the error.
 fn decimal_times(number: &str, size: u64) -> Result<u64, String> {
     let (whole, frac) = split(number).ok_or_else(not_a_duration)?;
     let scale = u32::try_from(frac.len()).ok().and_then(|len| 10_u128.checked_pow(len));
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn invalid_duration_is_an_error() {
         for text in [
             "",
             "s",

@@ -1,4 +1,4 @@
-//! Rates: so many units per period, as code and as text (`35/s`, `1000/day`, `tokens=30k/min`).
+//! Rates: a number of units per period, as code and as text (`35/s`, `1000/day`, `tokens=30k/min`).
 
 use crate::quantity::{amount, duration, span, unit_size};
 use shmlimit_kernel::Rule;
@@ -12,7 +12,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// So many units per period.
+/// A number of units per period.
 ///
 /// A rate without a burst admits at most its limit in any one period, wherever that period begins.
 ///
@@ -28,38 +28,39 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Rate {
-    /// How many units.
+    /// The number of units.
     pub limit: u64,
     /// The period.
     pub period: Duration,
-    /// What is counted. `None`: requests.
+    /// The unit that is counted. `None`: requests.
     pub unit: Option<String>,
     /// The name of the rule, for people and for keys such as `rules.NAME.limit`. `None`: the library chooses one.
     pub name: Option<String>,
 }
 
 impl Rate {
-    /// `limit` units per `period`. A limit or a period of zero is an error when the limiter is opened.
+    /// Creates a rate of `limit` units per `period`. A limit or a period of zero is an error when the limiter is
+    /// opened.
     pub const fn new(limit: u64, period: Duration) -> Rate {
         Rate { limit, period, unit: None, name: None }
     }
 
-    /// `limit` units per second.
+    /// Creates a rate of `limit` units per second.
     pub const fn per_second(limit: u64) -> Rate {
         Rate::new(limit, Duration::from_secs(1))
     }
 
-    /// `limit` units per minute.
+    /// Creates a rate of `limit` units per minute.
     pub const fn per_minute(limit: u64) -> Rate {
         Rate::new(limit, MINUTE)
     }
 
-    /// `limit` units per hour.
+    /// Creates a rate of `limit` units per hour.
     pub const fn per_hour(limit: u64) -> Rate {
         Rate::new(limit, HOUR)
     }
 
-    /// `limit` units per 24 hours.
+    /// Creates a rate of `limit` units per 24 hours.
     pub const fn per_day(limit: u64) -> Rate {
         Rate::new(limit, DAY)
     }
@@ -83,13 +84,14 @@ impl Rate {
         Rate::new(rule.limit, rule.period)
     }
 
-    /// What is counted.
+    /// The name of the unit that is counted.
     pub(crate) fn unit_name(&self) -> &str {
         self.unit.as_deref().unwrap_or(REQUESTS)
     }
 
-    /// The name of the rule beside others: the one that was given, or `tokens_per_min`. It says nothing about the limit,
-    /// so that the rule keeps its name, and with it its counts, when the limit changes.
+    /// The name of the rule if the limiter has several: the given name, or a derived one such as `tokens_per_min`.
+    /// It does not contain the limit, so that the rule keeps its name, and with it its counts, when the limit
+    /// changes.
     pub(crate) fn name_beside_others(&self) -> Option<String> {
         let made = || Some(format!("{}_per_{}", self.unit_name(), Period(self.period)));
         self.name.clone().or_else(made).filter(|name| self.name.is_some() || Name::new(name).is_some())
@@ -106,7 +108,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A period as people write it behind the stroke of a rate.
+/// A period as people write it after the slash of a rate.
 struct Period(Duration);
 
 impl fmt::Display for Period {
@@ -121,7 +123,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// Why a text is no rate.
+/// Why a text is not a valid rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rate = {text}: {problem}")]
 pub struct RateError {
@@ -139,7 +141,7 @@ impl RateError {
         &self.text
     }
 
-    /// What is wrong with it, and what is allowed: `must be …`.
+    /// The problem with the text, and the allowed form: `must be …`.
     pub fn problem(&self) -> &str {
         &self.problem
     }
@@ -213,7 +215,7 @@ fn parts(text: &str) -> Result<(u64, Duration), String> {
     }
 }
 
-/// Reads the rates of a text, which are separated by commas: `100/min, tokens=30k/min`.
+/// Reads a list of rates, separated by commas: `100/min, tokens=30k/min`.
 #[cfg_attr(not(feature = "config"), allow(dead_code))]
 pub(crate) fn list(text: &str) -> Result<Vec<Rate>, RateError> {
     text.split(',').map(|rate| rate.trim().parse()).collect()

@@ -1,22 +1,23 @@
-//! The clock that users' tests move.
+//! The clock that users' tests control.
 
 use shmlimit_segment::ClockSource;
 use std::time::{Duration, SystemTime};
 
-/// A virtual clock for tests. Limiters that are opened with it ([`Builder::test_clock`](crate::Builder::test_clock))
-/// take their time from it, and their calls never sleep for a known time.
+/// A virtual clock for tests. Limiters that are opened with it
+/// ([`Builder::test_clock`](crate::Builder::test_clock)) take their time from it, and their calls never sleep for a
+/// known time.
 ///
-/// - It starts at 2030-01-01 00:00:00 UTC, or where [`starting_at`](Self::starting_at) says. Every run of a test sees the
-///   same times.
-/// - It stands still. [`advance`](Self::advance) moves it, and so does a call that has to wait for a known time (a
-///   rate, a `Retry-After`, a breaker, a deadline): the clock goes to that time, and the call goes on at once. Of several
-///   threads that wait, the one with the earliest time goes first. For threads that do not wait, the clock does not wait
-///   either.
-/// - A call that waits for something without a known end (a permit, or the end of a pause) really waits until another
-///   thread or task gives it. If the call has a timeout or a deadline, it waits for 100 ms of real time; then the clock
-///   goes to the deadline, and the call is refused.
-/// - Clones are the same clock. Any number of limiters and threads of one process may share it. A forked child gets a
-///   copy that then goes its own way.
+/// - It starts at 2030-01-01 00:00:00 UTC, or at the time given to [`starting_at`](Self::starting_at). Every run of
+///   a test sees the same times.
+/// - It stands still until [`advance`](Self::advance) moves it, or until a call has to wait for a known time (a
+///   rate, a `Retry-After`, a breaker, a deadline). Then the clock moves to that time, and the call proceeds at
+///   once. If several threads wait, the one with the earliest time goes first. The clock does not wait for threads
+///   that are doing something else.
+/// - A call that waits for something without a known end (a permit, or the end of a pause) really waits until
+///   another thread or task provides it. If the call has a timeout or a deadline, it waits for 100 ms of real time.
+///   Then the clock moves to the deadline, and the call is refused.
+/// - Clones are the same clock. Any number of limiters and threads of one process may share it. A forked child gets
+///   an independent copy.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,8 +46,8 @@ impl TestClock {
         TestClock::default()
     }
 
-    /// A clock that shows this moment and stands still. For calendar windows, dates in headers, and programs that compute
-    /// deadlines from the real `SystemTime::now()`. A moment before 1970 counts as 1970.
+    /// A clock that shows this moment and stands still. It is for calendar windows, dates in headers, and programs
+    /// that compute deadlines from the real `SystemTime::now()`. A moment before 1970 counts as 1970.
     ///
     /// ```
     /// use shmlimit::TestClock;
@@ -61,7 +62,7 @@ impl TestClock {
         TestClock { clock: shmlimit_segment::TestClock::starting_at(start) }
     }
 
-    /// Lets that much time pass at once. The clock never goes back, and stops after 280 years.
+    /// Moves the clock forward by this duration. The clock never goes back, and stops after 280 years.
     ///
     /// ```
     /// use shmlimit::TestClock;
@@ -75,18 +76,17 @@ impl TestClock {
         self.clock.advance(by);
     }
 
-    /// How much time has passed since the clock was made: what [`advance`](Self::advance) was told, and what calls have
-    /// waited.
+    /// The time that has passed since the clock was created, by [`advance`](Self::advance) and by waiting calls.
     pub fn elapsed(&self) -> Duration {
         self.clock.elapsed()
     }
 
-    /// What the clock shows. Deadlines are points on this clock.
+    /// The current time of the clock. Deadlines are points on this clock.
     pub fn now(&self) -> SystemTime {
         self.clock.now()
     }
 
-    /// The clock as a limiter takes its time from it.
+    /// This clock as the time source of a limiter.
     pub(crate) fn source(&self) -> ClockSource {
         ClockSource::test(&self.clock)
     }

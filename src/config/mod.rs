@@ -1,4 +1,4 @@
-//! A limiter's configuration in TOML, and the common cases by single settings.
+//! Limiter configuration: TOML files, and the common settings one by one.
 //!
 //! ```
 //! use shmlimit::config::Config;
@@ -44,13 +44,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads a configuration file. Unknown keys are refused, and so are settings this version cannot carry out.
+    /// Reads a configuration file. Unknown keys, and settings that this version does not support, are errors.
     pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
         Config::new(read::settings(text, false)?)
     }
 
-    /// Reads a configuration file for a run with one caller, such as a simulation: `[cluster]` has no meaning there
-    /// and is ignored.
+    /// Reads a configuration file for a run with a single caller, such as a simulation. `[cluster]` is ignored,
+    /// because it has no meaning there.
     pub fn from_toml_alone(text: &str) -> Result<Config, ConfigError> {
         Config::new(read::settings(text, true)?)
     }
@@ -60,17 +60,17 @@ impl Config {
         Config::new(preset_settings(name)?)
     }
 
-    /// No rule and no bound: something to put single settings on.
+    /// A configuration without rules and without a concurrency limit: a base for single settings.
     pub fn empty() -> Result<Config, ConfigError> {
         Config::new(Settings::default())
     }
 
     /// This configuration with single settings on top.
     ///
-    /// A rate goes to the one rule, or makes it. Several rates are all the rules there are. A rate alone admits at most
-    /// its limit in any one period (R147): up to 100 000 by a sliding log, above by a token
-    /// bucket with a small burst and a refill that leaves room for it. A rate with a burst, or in a limiter with the
-    /// five-state breaker, is a token bucket, unless there is a rule of another algorithm already. A window that a file or a
+    /// One rate changes the only rule, or creates it. Several rates replace all rules. A rate alone admits at most
+    /// its limit in any one period (R147): up to 100 000 with a sliding log, above that with a token bucket whose
+    /// small burst is subtracted from its refill. A rate with a burst, or in a limiter with the five-state breaker,
+    /// is a token bucket, unless the limiter already has a rule with another algorithm. A window that a file or a
     /// preset has chosen stays.
     ///
     /// ```
@@ -91,12 +91,13 @@ impl Config {
         Config::new(settings)
     }
 
-    /// What the limiter runs on.
+    /// The policy that a limiter with this configuration uses.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The wall clock at the zero of a virtual clock; a limiter on a real clock has no use for it.
+    /// The wall-clock time at the zero of a virtual clock, in nanoseconds since 1970. A limiter on a real clock
+    /// does not use it.
     pub fn epoch_ns(&self) -> u64 {
         self.settings.epoch_ns
     }
@@ -117,7 +118,7 @@ fn preset_settings(name: &str) -> Result<Settings, ConfigError> {
     }
 }
 
-/// What a mistyped word may have meant, in words.
+/// A hint with the known word that a mistyped word probably meant.
 fn meant(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),

@@ -1,8 +1,8 @@
-//! The generated part of docs/configuration.md.
+//! Writes the generated part of docs/configuration.md.
 
 use crate::settings::{KeyInfo, Kind, keys};
 
-/// The tables of all keys, in Markdown: what `docs/configuration.md` holds between its marks.
+/// The tables of all keys in Markdown: the text between the marks of `docs/configuration.md`.
 pub fn reference() -> String {
     let mut page = String::new();
     let mut current = None;
@@ -48,7 +48,7 @@ fn takes(kind: Kind) -> String {
     }
 }
 
-/// The default as it would be written; words stay words.
+/// The default as a file would contain it. A default that is described in words stays as it is.
 fn default(key: &KeyInfo) -> String {
     let written = match key.kind {
         _ if key.default.contains(' ') || key.default == "none" && !choice_has(key.kind, "none") => {

@@ -1,4 +1,5 @@
-//! From the text of a file to settings: every key known by the table, every error with the key's path.
+//! Converts the text of a file into settings. Every key is in the table of keys, and every error names the path of
+//! its key.
 
 use super::{meant, preset_settings};
 use crate::ConfigError;
@@ -6,14 +7,14 @@ use crate::settings::{Given, KeyInfo, RuleSettings, Settings, WindowSettings, ke
 use shmlimit_kernel::Algorithm;
 use toml::{Table, Value};
 
-/// Tables of the format.
+/// The tables of the format.
 const SECTIONS: [&str; 5] = ["window", "breaker", "backoff", "priority", "adaptive"];
-/// Lists of tables.
+/// The lists of tables.
 const LISTS: [&str; 2] = ["rules", "adaptive.windows"];
-/// Part of the format, but not of this version.
+/// A table that belongs to the format but is not supported in this version.
 const LATER: &str = "cluster";
 
-/// The settings of a file for one caller `alone`, or for all.
+/// Reads the settings of a file. With `alone`, the file is for a single caller.
 pub(super) fn settings(text: &str, alone: bool) -> Result<Settings, ConfigError> {
     let mut table: Table = toml::from_str(text)
         .map_err(|error: toml::de::Error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))?;
@@ -29,7 +30,7 @@ pub(super) fn settings(text: &str, alone: bool) -> Result<Settings, ConfigError>
     Ok(settings)
 }
 
-/// What a value of a file is for the settings.
+/// Converts a TOML value for the settings.
 pub(super) fn given(value: &Value) -> Given<'_> {
     match value {
         Value::String(text) => Given::Text(text),
@@ -46,8 +47,8 @@ pub(super) fn bad(key: &str, given: &Given<'_>, problem: &str) -> ConfigError {
     ConfigError::BadValue { key: key.to_owned(), value: given.shown(), problem: problem.to_owned() }
 }
 
-/// Reads a table. `path` is where it is in the file, `pattern` where its keys are in the table of keys; both are empty
-/// or end with a dot. `i` is which element of its list it is.
+/// Reads one table. `path` is its position in the file, and `pattern` is the position of its keys in the table of
+/// keys. Both are empty or end with a dot. `i` is the index of the element if the table belongs to a list.
 fn section(
     settings: &mut Settings,
     table: &Table,
@@ -60,7 +61,7 @@ fn section(
         if path == "preset" {
             continue;
         }
-        // A name with a dot in it is in quotes, and not the path it looks like.
+        // A name that contains a dot was written in quotes. It is not a path.
         if name.contains('.') {
             return Err(unknown(&path, name, &pattern[..pattern.len() - name.len()]));
         }
@@ -85,7 +86,7 @@ fn section(
     Ok(())
 }
 
-/// A list of tables, which replaces the one there may be.
+/// Reads a list of tables, which replaces the existing list.
 fn list(settings: &mut Settings, value: &Value, path: &str) -> Result<(), ConfigError> {
     let written = format!("must be written as [[{path}]]");
     let elements = value.as_array().ok_or_else(|| bad(path, &given(value), &written))?;
@@ -116,11 +117,11 @@ fn unknown(path: &str, name: &str, pattern: &str) -> ConfigError {
     ConfigError::UnknownKey { key: path.to_owned(), hint: meant(name, &known) }
 }
 
-/// The key of the table that a dotted key means, and which element of its list.
+/// The entry of the table that a dotted key means, and the index of the element in its list.
 pub(super) fn locate(key: &str) -> Option<(&'static KeyInfo, usize)> {
     let number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?;
     let index = key.split('.').find_map(number);
-    // In the table `N` stands for a number; as a key it is none.
+    // `N` in the table stands for a number. The letter `N` itself is not a valid key.
     let part = |part| match number(part) {
         Some(_) => "N",
         None if part == "N" => "",

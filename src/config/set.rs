@@ -1,4 +1,4 @@
-//! Single settings of a limiter that is in use (R110).
+//! Changes single settings of a limiter that is in use (R110).
 
 use super::read::{bad, given, locate};
 use super::{amount, meant};
@@ -7,12 +7,13 @@ use crate::{ConfigError, rate};
 use shmlimit_kernel::Policy;
 use toml::{Table, Value};
 
-/// This policy with one key changed. The key is dotted (`breaker.p_throttle`, `rules.0.burst`), the value as in a
-/// file, where quotes may be left out (`15m`, `0.3`, `35`, `unlimited`). A rule or a window may be named instead of
-/// numbered (`rules.rps.limit`), and `rate` (`100/m`) is limit and period of the one rule that counts requests.
+/// This policy with one key changed. The key is dotted (`breaker.p_throttle`, `rules.0.burst`). The value is
+/// written as in a file, and its quotes may be left out (`15m`, `0.3`, `35`, `unlimited`). A rule or a window may
+/// be given by name instead of number (`rules.rps.limit`). `rate` (`100/m`) sets limit and period of the only rule
+/// that counts requests.
 ///
-/// Keys that other keys depend on, such as an algorithm or the number of rules, cannot be changed in a limiter that is
-/// in use. A burst that nobody chose, or that was as large as the limit, follows the limit.
+/// Keys that other keys depend on, such as an algorithm or the number of rules, cannot change in a limiter that is
+/// in use. A burst follows the limit if it was not configured, or if it was equal to the limit.
 ///
 /// ```
 /// use shmlimit::{config, presets};
@@ -36,7 +37,7 @@ pub fn set(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigErro
     }
 }
 
-/// [`set`] before the limiter is made: any key.
+/// Does the same as [`set`] for a limiter that does not exist yet, so any key may change.
 pub(super) fn put(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigError> {
     let mut settings = Settings::of(policy);
     if key == "rate" {
@@ -63,7 +64,7 @@ pub(super) fn put(policy: &Policy, key: &str, value: &str) -> Result<Policy, Con
     }
     let parsed = value_of(value);
     let given = match &parsed {
-        // Quotes say nothing where there may be none.
+        // A TOML string here was quoted. Quotes are optional, so they make no difference.
         Some(Value::String(text)) => Given::Bare(text),
         Some(value) => given(value),
         None => Given::Bare(value),
@@ -72,7 +73,7 @@ pub(super) fn put(policy: &Policy, key: &str, value: &str) -> Result<Policy, Con
     Ok(settings.policy()?.keeping_logs_of(policy))
 }
 
-/// The key with the number of an element in place of its name.
+/// The key with the name of an element replaced by its number.
 fn numbered(policy: &Policy, key: &str) -> Result<String, ConfigError> {
     let rules: Vec<_> = policy.rules().iter().map(|rule| rule.name).collect();
     let windows: Vec<_> = policy
@@ -88,7 +89,7 @@ fn numbered(policy: &Policy, key: &str) -> Result<String, ConfigError> {
         else {
             continue;
         };
-        // A number is the number of an element, unless there is none of that number.
+        // Digits are the number of an element, unless no element has that number.
         let number = name.parse::<usize>().ok().filter(|_| name.bytes().all(|byte| byte.is_ascii_digit()));
         if number.is_some_and(|number| number < names.len()) {
             return Ok(key.to_owned());
@@ -125,7 +126,7 @@ fn numbered(policy: &Policy, key: &str) -> Result<String, ConfigError> {
     Ok(key.to_owned())
 }
 
-/// The value as TOML, if it is one.
+/// The value parsed as TOML, if it is valid TOML.
 fn value_of(text: &str) -> Option<Value> {
     let table: Table = toml::from_str(&format!("value = {text}")).ok()?;
     (table.len() == 1).then(|| table.get("value").cloned())?
@@ -145,13 +146,13 @@ fn not_one_key(policy: &Policy, key: &str) -> ConfigError {
     if heads.contains(&key) {
         return ConfigError::NotChangeable { key: key.to_owned() };
     }
-    // Of the one rule, where there is one.
+    // These keys mean the only rule.
     if let "limit" | "burst" | "period" | "reserve" = key {
         let name = if policy.rules().is_empty() { "0".to_owned() } else { called(policy, 0) };
         let hint = format!("did you mean \"rules.{name}.{key}\"?");
         return ConfigError::UnknownKey { key: key.to_owned(), hint };
     }
-    // An element's number is its own; the rest of the key may be mistyped.
+    // The key names the number of the element. The rest of the key may be mistyped.
     let index = key.split('.').find_map(|part| part.parse().ok()).unwrap_or(0);
     let mut changeable: Vec<String> =
         keys().iter().filter(|key| key.changeable).map(|key| key.named(index)).collect();

@@ -1,4 +1,4 @@
-//! What somebody who opens a limiter says about it.
+//! The source of the policy of an opened limiter.
 
 use super::set::{put, set};
 use super::{Config, Overrides, amount, update};
@@ -6,7 +6,8 @@ use crate::settings::Settings;
 use crate::{ConfigError, presets, rate};
 use shmlimit_kernel::{Algorithm, Policy, UnknownName};
 
-/// A preset, the text of a file, single settings: any of them. Where it is empty, a limiter is used as it is.
+/// A preset, the text of a file, single settings, or several of these. An empty source uses an existing limiter as
+/// it is.
 ///
 /// ```
 /// use shmlimit::config::ConfigSource;
@@ -24,7 +25,7 @@ pub struct ConfigSource {
 }
 
 impl ConfigSource {
-    /// Starts from this preset, whatever the limiter is called.
+    /// Starts from this preset, regardless of the limiter's name.
     #[must_use]
     pub fn preset(mut self, name: impl Into<String>) -> ConfigSource {
         self.preset = Some(name.into());
@@ -38,27 +39,27 @@ impl ConfigSource {
         self
     }
 
-    /// Puts one setting on top: `rate` (`35/s`, or several: `100/min, tokens=30k/min`), `burst` and `algorithm` of the one
-    /// rule, or any key of a file (`concurrency`, `breaker.kind`, `rules.1.limit`). Of a key that is given twice the last
-    /// value counts. Several rates are all the rules of the limiter: those of a preset or a file go.
+    /// Adds one setting on top: `rate` (`35/s`, or several: `100/min, tokens=30k/min`), `burst` or `algorithm` of
+    /// the only rule, or any key of a file (`concurrency`, `breaker.kind`, `rules.1.limit`). If a key is given
+    /// twice, the last value is used. Several rates replace all rules of a preset or a file.
     #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> ConfigSource {
         self.settings.push((key.into(), value.into()));
         self
     }
 
-    /// Whether nothing was said.
+    /// Whether this source contains no preset, text or setting.
     pub fn is_empty(&self) -> bool {
         *self == ConfigSource::default()
     }
 
-    /// What a limiter of this name is to run on. Single settings go on top of the text, of the preset, or of the preset
-    /// of the limiter's own name.
+    /// The policy for a limiter with this name. Single settings go on top of the text, of the preset, or of the
+    /// preset with the limiter's own name.
     pub fn policy(&self, name: &str) -> Result<Policy, ConfigError> {
         self.policy_with(name, &Overrides::default())
     }
 
-    /// The same with more settings, which go before those of the same name here.
+    /// The same policy with `more` settings. These win over settings of the same name in this source.
     pub(crate) fn policy_with(&self, name: &str, more: &Overrides) -> Result<Policy, ConfigError> {
         let mut base = match (&self.text, &self.preset) {
             (Some(_), Some(_)) => {
@@ -76,7 +77,7 @@ impl ConfigSource {
         };
         let alone = base.policy().rules().is_empty();
         let (overrides, mut others) = self.sorted(alone, more)?;
-        // Which breaker it is decides what a rate means.
+        // The kind of breaker decides how a rate is converted into a rule.
         if let Some(kind) = others.iter().position(|(key, _)| *key == "breaker.kind") {
             let (key, value) = others.remove(kind);
             base = Config::new(Settings::of(&put(base.policy(), key, value)?))?;
@@ -88,29 +89,30 @@ impl ConfigSource {
         Ok(policy)
     }
 
-    /// Whether it is a whole configuration, and not only single settings.
+    /// Whether this source is a complete configuration (a preset or a text), and not only single settings.
     pub(crate) fn is_whole(&self) -> bool {
         self.text.is_some() || self.preset.is_some()
     }
 
-    /// A limiter's policy with the single settings changed, and `more`; what they do not name stays.
+    /// The policy of an existing limiter with these single settings and `more` changed. All other settings stay.
     pub(crate) fn updated(&self, there: &Policy, more: &Overrides) -> Result<Policy, ConfigError> {
         let (overrides, others) = self.sorted(there.rules().is_empty(), more)?;
         let mut policy = update(there, &overrides)?;
         for (key, value) in others {
-            // A key that cannot be changed may be said again.
+            // Repeating the current value of a key that cannot change is allowed.
             let same = put(&policy, key, value).is_ok_and(|same| same == policy);
             policy = if same { policy } else { set(&policy, key, value)? };
         }
         Ok(policy)
     }
 
-    /// The settings that depend on each other, and all other keys with their values. `alone`: there is no rule yet.
+    /// Separates the settings that depend on each other from all other keys with their values. `alone` says that
+    /// there is no rule yet.
     fn sorted(&self, alone: bool, more: &Overrides) -> Result<(Overrides, Others<'_>), ConfigError> {
         let mut overrides = Overrides::default();
         let mut others = Vec::new();
         for (key, value) in &self.settings {
-            // Of the rule that a rate makes, the long names say the same as the short ones.
+            // For a rule that a rate creates, the long keys mean the same as the short ones.
             let short = match key.as_str() {
                 "rules.0.burst" if alone => "burst",
                 "rules.0.algorithm" if alone => "algorithm",
@@ -146,7 +148,7 @@ impl ConfigSource {
     }
 }
 
-/// Keys that depend on no others, and their values.
+/// Keys that do not depend on other keys, with their values.
 type Others<'s> = Vec<(&'s str, &'s str)>;
 
 fn algorithm(key: &str, value: &str) -> Result<Algorithm, ConfigError> {
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_said_about_a_preset_is_the_preset() {
+    fn policy_without_settings_is_that_of_the_preset() {
         assert_eq!(
             ConfigSource::default().policy("tmdb").unwrap(),
             presets::policy("tmdb").unwrap().unwrap()
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn single_settings_go_on_top_in_any_order() {
+    fn single_settings_override_the_preset_in_any_order() {
         let source =
             ConfigSource::default().setting("burst", "7").setting("concurrency", "2").setting("rate", "5/s");
         let policy = source.policy("own").unwrap();
@@ -179,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_cannot_change_later_can_be_chosen_at_the_start() {
+    fn keys_that_are_fixed_in_use_can_be_set_before_creation() {
         let source = ConfigSource::default().preset("tmdb").setting("rules.0.algorithm", "gcra");
         assert_eq!(source.policy("x").unwrap().rules()[0].algorithm, Algorithm::Gcra);
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_key() {
+    fn invalid_setting_is_an_error_that_names_its_key() {
         let refused = |source: ConfigSource| source.policy("own").unwrap_err().to_string();
         assert!(refused(ConfigSource::default().setting("rate", "fast")).starts_with("rate"));
         assert!(refused(ConfigSource::default().setting("burst", "-1")).starts_with("burst"));

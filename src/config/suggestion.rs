@@ -1,6 +1,6 @@
-//! Which known word did a mistyped one mean?
+//! Finds the known word that a mistyped word probably meant.
 
-/// The candidate that a mistyped word most likely meant; `None` if none is close.
+/// The candidate that a mistyped word most likely meant; `None` if no candidate is close.
 ///
 /// ```
 /// assert_eq!(shmlimit::config::nearest("tmbd", ["tvdb", "tmdb", "omdb-free"]), Some("tmdb"));
@@ -16,7 +16,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Characters to insert, delete, change or swap with their neighbour.
+/// The number of characters to insert, delete, change or swap with a neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

@@ -1,10 +1,10 @@
-//! A policy as a limiter file.
+//! Writes a policy as a limiter file.
 
 use crate::settings::{Kind, Settings};
 use shmlimit_kernel::Policy;
 
-/// Writes a policy as a file that reads back to the same policy. Every key is in it, so that it means the same in a
-/// version with other defaults.
+/// Writes a policy as a file that reads back as the same policy. The file contains every key, so that it keeps its
+/// meaning in versions with other defaults.
 ///
 /// ```
 /// use shmlimit::{config, presets};
@@ -19,7 +19,8 @@ pub fn to_toml(policy: &Policy) -> String {
     let mut text = String::new();
     let mut current = (String::new(), 0);
     for (key, i, value) in Settings::of(policy).each() {
-        // No policy has it, and no word stands for it in other readers of the format.
+        // `epoch_ns` is not part of a policy. `unlimited` and `auto` are the defaults, and other readers of the
+        // format know no word for them.
         if key.key == "epoch_ns" || matches!(value.as_str(), "unlimited" | "auto") && key.kind != Kind::Name {
             continue;
         }
@@ -35,11 +36,11 @@ pub fn to_toml(policy: &Policy) -> String {
     text
 }
 
-/// A value as TOML. None has characters that would end its quotes.
+/// A value as TOML. No value contains characters that would end its quotes.
 fn literal(kind: Kind, value: &str) -> String {
     let quoted = match kind {
         Kind::Name | Kind::Choice(_) | Kind::Length { .. } => true,
-        // A float would lose the last digits of the very largest.
+        // A float would lose the last digits of the largest values.
         Kind::Rate { .. } => value.parse::<f64>().map_or(true, |float| float.to_string() != value),
         _ => false,
     };

@@ -1,4 +1,4 @@
-//! Binance: `X-MBX-USED-WEIGHT-<n><unit>` and `X-MBX-ORDER-COUNT-<n><unit>` (R95).
+//! Reads Binance's `X-MBX-USED-WEIGHT-<n><unit>` and `X-MBX-ORDER-COUNT-<n><unit>` (R95).
 
 use super::number::number;
 use super::windows::Windows;
@@ -6,7 +6,8 @@ use super::{Header, Parser, Reading, after};
 
 const MINUTE_WEIGHT: &str = "REQUEST_WEIGHT:1M";
 
-/// What is used up of request weight (`REQUEST_WEIGHT:1M`) and of orders (`ORDERS:10S`). Limits are not in the headers.
+/// The used request weight (`REQUEST_WEIGHT:1M`) and the used orders (`ORDERS:10S`). The headers do not contain
+/// limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Binance;
 
@@ -41,7 +42,7 @@ fn window(header: &str) -> Option<String> {
         return None;
     }
     let amount = &interval[..interval.len() - 1];
-    // Blanks are no part of a name, but `number` would pass over them.
+    // A name contains no blanks, but `number` would skip them.
     let amount = number(amount).filter(|n| *n > 0 && amount.bytes().all(|byte| byte.is_ascii_digit()))?;
     Some(format!("{kind}:{amount}{unit}"))
 }
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn r95_weight_and_orders_of_every_interval() {
+    fn r95_weight_and_orders_are_read_for_every_interval() {
         is(
             &[
                 ("X-MBX-USED-WEIGHT-1M", "42"),
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn r95_without_an_interval_it_is_the_minute_unless_that_is_there_too() {
+    fn r95_header_without_an_interval_counts_the_minute_unless_the_minute_is_present() {
         is(&[("X-MBX-USED-WEIGHT", "9")], &[("REQUEST_WEIGHT:1M", 9)]);
         is(&[("X-MBX-USED-WEIGHT", "9"), ("X-MBX-USED-WEIGHT-1M", "5")], &[("REQUEST_WEIGHT:1M", 5)]);
         is(&[("X-MBX-USED-WEIGHT-1M", "5"), ("X-MBX-USED-WEIGHT", "9")], &[("REQUEST_WEIGHT:1M", 5)]);
@@ -86,12 +87,12 @@ mod tests {
             &[("X-MBX-USED-WEIGHT", "9"), ("X-MBX-USED-WEIGHT-1S", "5")],
             &[("REQUEST_WEIGHT:1M", 9), ("REQUEST_WEIGHT:1S", 5)],
         );
-        // A malformed one is ignored, so it is not there.
+        // The malformed header is ignored, so the header without an interval counts.
         is(&[("X-MBX-USED-WEIGHT", "9"), ("X-MBX-USED-WEIGHT-1M", "x")], &[("REQUEST_WEIGHT:1M", 9)]);
     }
 
     #[test]
-    fn r99_of_a_duplicate_the_largest_use() {
+    fn r99_largest_use_of_duplicates_is_kept() {
         is(
             &[("X-MBX-USED-WEIGHT-1M", "5"), ("x-mbx-used-weight-1m", "8"), ("X-MBX-USED-WEIGHT-1M", "6")],
             &[("REQUEST_WEIGHT:1M", 8)],

@@ -1,4 +1,4 @@
-//! Dates and seconds since the Unix epoch, in the calendar that HTTP uses.
+//! Converts between dates and seconds since the Unix epoch, in the calendar that HTTP uses.
 
 use shmlimit_kernel::time::Nanos;
 
@@ -16,7 +16,7 @@ pub(super) struct Civil {
 }
 
 impl Civil {
-    /// Whether such a date and time exist. A leap second may, whenever it is.
+    /// Whether this date and time exist. A leap second is accepted on any date.
     pub(super) fn exists(&self) -> bool {
         (1..=12).contains(&self.month)
             && (1..=days_in(self.year, self.month)).contains(&self.day)
@@ -25,16 +25,17 @@ impl Civil {
             && (0..=60).contains(&self.second)
     }
 
-    /// Seconds since the Unix epoch. A leap second is the first of the next minute, the 29th of a February that has
-    /// only 28 days is the first of March.
+    /// Seconds since the Unix epoch. A leap second counts as the first second of the next minute. 29 February of a
+    /// year without a leap day counts as 1 March.
     pub(super) fn seconds(&self) -> i64 {
         days_until(self.year, self.month, self.day) * DAY + self.hour * 3600 + self.minute * 60 + self.second
     }
 
-    /// The date and time of that many seconds since the Unix epoch.
+    /// The date and time at this number of seconds since the Unix epoch.
     pub(super) fn at(seconds: i64) -> Civil {
         let (days, rest) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-        // The average year is a little shorter than 366 days, so this is the year or one just before it.
+        // The average year is a little shorter than 366 days, so this is the year itself or a year shortly before
+        // it.
         let mut year = 1970 + days.div_euclid(366);
         while days_until(year + 1, 1, 1) <= days {
             year += 1;
@@ -61,16 +62,16 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from the Unix epoch to a date.
+/// The number of days from the Unix epoch to a date.
 fn days_until(year: i64, month: i64, day: i64) -> i64 {
     let before = year - 1;
     let leap_days = before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400);
     let months: i64 = (1..month).map(|month| days_in(year, month)).sum();
-    // 719 162 days lie between the first of January of the year 1 and the epoch.
+    // There are 719 162 days between 1 January of year 1 and the epoch.
     before * 365 + leap_days - 719_162 + months + day - 1
 }
 
-/// The time from now until a point that is given in seconds and nanoseconds since the epoch; nothing if it is past.
+/// The time from now until a point given in seconds and nanoseconds since the epoch; zero if that point is past.
 pub(super) fn until(seconds: i64, nanos: Nanos, wall_now: u64) -> Nanos {
     let at = i128::from(seconds) * 1_000_000_000 + i128::from(nanos.0);
     let wait = (at - i128::from(wall_now)).max(0);
@@ -82,8 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r69_days_are_those_of_the_calendar() {
-        // Every day from year 0 to 2600, counted one by one: no formula to be wrong twice.
+    fn r69_days_agree_with_the_calendar() {
+        // Counts every day from year 0 to 2600 one by one, so that the test does not repeat an error of the
+        // formula.
         let (mut year, mut month, mut day) = (0, 1, 1);
         let mut days = days_until(0, 1, 1);
         assert_eq!(days, -719_528);
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn r70_what_is_past_is_no_wait_and_what_is_far_saturates() {
+    fn r70_past_time_gives_no_wait_and_distant_time_saturates() {
         assert_eq!(until(5, Nanos(1), 2_000_000_000), Nanos(3_000_000_001));
         assert_eq!(until(5, Nanos(1), 5_000_000_001), Nanos::ZERO);
         assert_eq!(until(5, Nanos::ZERO, u64::MAX), Nanos::ZERO);

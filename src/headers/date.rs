@@ -1,4 +1,4 @@
-//! Dates as headers write them: the three forms of HTTP, read leniently, and RFC 3339.
+//! Reads dates of headers: the three HTTP forms, leniently, and RFC 3339.
 
 use super::calendar::Civil;
 use super::number::{digits, fraction, trim};
@@ -7,11 +7,11 @@ use shmlimit_kernel::time::Nanos;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// An HTTP-date in seconds since the epoch (R69). Case, blanks between the words and which day of the week it names
-/// do not matter, and the zone may be `UTC` or a number (R71).
+/// An HTTP-date in seconds since the epoch (R69). Case, blanks between the words and a wrong day of the week are
+/// accepted. The zone may be `UTC` or a number (R71).
 pub(super) fn http_date(text: &str, wall_now: u64) -> Option<i64> {
     let words = text.split([' ', '\t']).filter(|word| !word.is_empty());
-    // One more than any form has, so that a long text is not read to its end.
+    // One word more than any form has, so that a long text is not read to its end.
     let words: Vec<&str> = words.take(7).collect();
     match words[..] {
         // IMF-fixdate: Sun, 06 Nov 1994 08:49:37 GMT
@@ -70,13 +70,13 @@ impl Date {
         Civil { year: self.year, month: self.month, day: self.day, hour, minute, second }
     }
 
-    /// Seconds since the epoch; `None` if there is no such date and time.
+    /// Seconds since the epoch; `None` if the date or the time does not exist.
     fn at(self, time: [i64; 3], offset: i64) -> Option<i64> {
         let civil = self.with(time);
         civil.exists().then(|| civil.seconds() - offset)
     }
 
-    /// The same for a year of two digits: the latest one that is not more than 50 years ahead (R72).
+    /// The same for a year of two digits: the latest matching year that is at most 50 years ahead (R72).
     fn in_its_century(mut self, time: [i64; 3], offset: i64, wall_now: u64) -> Option<i64> {
         let mut latest = Civil::at((wall_now / 1_000_000_000) as i64);
         latest.year += 50;
@@ -92,7 +92,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-/// The day of the week follows from the date, so what this says is not asked (R71).
+/// Accepts any day of the week, because the date determines it (R71).
 fn weekday_with_comma(text: &str) -> Option<()> {
     is_word(text.strip_suffix(',')?).then_some(())
 }
@@ -108,7 +108,7 @@ fn time_of(text: &str) -> Option<[i64; 3]> {
     Some([digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?])
 }
 
-/// Seconds that a zone is ahead of UTC.
+/// The offset of a zone from UTC, in seconds.
 fn zone_of(text: &str) -> Option<i64> {
     if text.eq_ignore_ascii_case("GMT") || text.eq_ignore_ascii_case("UTC") {
         return Some(0);

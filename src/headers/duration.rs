@@ -1,10 +1,10 @@
-//! Durations with units, such as `6m0s`.
+//! Reads durations with units, such as `6m0s`.
 
 use super::number::{MOST_DIGITS, decimal, trim};
 use shmlimit_kernel::time::Nanos;
 
-/// `1s`, `6m0s`, `120ms`, `1h2m3.5s`: numbers with units, added up. A number alone is seconds, as some services that
-/// imitate these headers send it.
+/// `1s`, `6m0s`, `120ms`, `1h2m3.5s`: numbers with units, added up. A number without a unit is in seconds, because
+/// some services that imitate these headers send it so.
 pub(super) fn duration(text: &str) -> Option<Nanos> {
     let text = trim(text);
     if let Some(seconds) = amount(text, "s") {
@@ -26,7 +26,7 @@ pub(super) fn duration(text: &str) -> Option<Nanos> {
 fn amount(number: &str, unit: &str) -> Option<Nanos> {
     let unit = match unit {
         "ns" => Nanos(1),
-        // Both characters that look like a small mu are in use.
+        // Services use both characters that look like a small mu.
         "us" | "\u{b5}s" | "\u{3bc}s" => Nanos(1000),
         "ms" => Nanos::from_millis(1),
         "s" => Nanos::from_secs(1),
@@ -35,7 +35,7 @@ fn amount(number: &str, unit: &str) -> Option<Nanos> {
         "d" => Nanos::from_secs(86_400),
         _ => return None,
     };
-    // Numbers are held to R99 on both sides of the point.
+    // The limit of R99 applies to the digits on both sides of the point.
     if number.split('.').any(|digits| digits.len() > MOST_DIGITS) {
         return None;
     }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn r99b_what_is_no_duration_is_malformed() {
+    fn r99b_invalid_duration_is_malformed() {
         for bad in [
             "",
             " ",

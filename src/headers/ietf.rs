@@ -1,4 +1,4 @@
-//! The IETF's `RateLimit` headers, in the three forms that drafts gave them (R97).
+//! Reads the IETF's `RateLimit` headers, in the three forms of the drafts (R97).
 
 use super::list::{Member, members};
 use super::number::number;
@@ -6,11 +6,11 @@ use super::windows::{MOST_WINDOWS, Windows};
 use super::{Header, Parser, Reading};
 use shmlimit_kernel::time::Nanos;
 
-/// The window of headers that name none.
+/// The name of the window if the headers do not name one.
 const DEFAULT: &str = "default";
 
 /// `RateLimit-Limit`, `-Remaining`, `-Reset`; `RateLimit: limit=, remaining=, reset=`; and `RateLimit: "p";r=;t=`,
-/// each with `RateLimit-Policy`. Windows have the names of their policies, or `default`.
+/// each with `RateLimit-Policy`. A window has the name of its policy, or `default`.
 #[derive(Clone, Copy, Debug)]
 pub struct Ietf;
 
@@ -18,8 +18,8 @@ impl Parser for Ietf {
     fn parse(&self, headers: &[Header<'_>], _wall_now: u64) -> Vec<(String, Reading)> {
         let mut found = Found::default();
         for (name, value) in headers {
-            // A malformed member or number is ignored and leaves the others (R94). A value is ignored as a whole where
-            // nothing tells its parts from each other: a quote does not end, or one number is expected and several came.
+            // A malformed member or number is ignored, and the others stay (R94). A value is ignored as a whole if
+            // its parts cannot be told apart: a quote does not end, or several numbers came where one is expected.
             if let Some(more) = Found::read(name, value) {
                 found.add(more);
             }
@@ -28,17 +28,17 @@ impl Parser for Ietf {
     }
 }
 
-/// What headers have said.
+/// The contents of the headers.
 #[derive(Default)]
 struct Found {
     named: Windows,
-    /// What belongs to no named policy.
+    /// The values that belong to no named policy.
     unnamed: Reading,
     /// Policies without a name.
     quotas: Vec<Quota>,
 }
 
-/// A quota and the window it is for.
+/// A quota and the length of its window.
 #[derive(Clone, Copy)]
 struct Quota {
     units: u64,
@@ -46,7 +46,7 @@ struct Quota {
 }
 
 impl Found {
-    /// What one header says; `None` if the value as a whole is malformed.
+    /// The contents of one header; `None` if the value as a whole is malformed.
     fn read(name: &str, value: &str) -> Option<Found> {
         let mut found = Found::default();
         if name.eq_ignore_ascii_case("ratelimit-limit") {
@@ -63,8 +63,8 @@ impl Found {
         Some(found)
     }
 
-    /// A member of `RateLimit-Limit`, `100` in `100, 100;w=60`: the first is the limit, those with a window are
-    /// policies, and more without one are from headers that were joined.
+    /// A member of `RateLimit-Limit`, `100` in `100, 100;w=60`. The first member is the limit, and members with a
+    /// window are policies. Further members without a window come from headers that were joined.
     fn limit(&mut self, member: Member<'_>, first: bool) {
         let Some(units) = number(member.item()) else { return };
         let quota = Quota { units, window: parameters(member).window };
@@ -75,7 +75,7 @@ impl Found {
         self.quota(quota);
     }
 
-    /// A member of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as before names.
+    /// A member of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` in the drafts without names.
     fn policy(&mut self, member: Member<'_>) {
         let Reading { limit, window, .. } = parameters(member);
         if let Some(units) = number(member.item()) {
@@ -85,7 +85,7 @@ impl Found {
         }
     }
 
-    /// A member of `RateLimit`: `"p";r=50;t=30`, or `remaining=50` as before names.
+    /// A member of `RateLimit`: `"p";r=50;t=30`, or `remaining=50` in the drafts without names.
     fn state(&mut self, member: Member<'_>) {
         let item = member.item();
         if let Some((key, value)) = item.split_once('=').filter(|_| !item.starts_with('"')) {
@@ -121,7 +121,7 @@ impl Found {
     }
 
     fn sorted(mut self) -> Vec<(String, Reading)> {
-        // Of several policies without names, the one effective is told by its limit. Alone it is the one.
+        // The limit tells which of several unnamed policies is effective. A single policy is effective in any case.
         if let (None, [only]) = (self.unnamed.limit, &self.quotas[..]) {
             self.unnamed.restrict(Reading { limit: Some(only.units), ..Reading::default() });
         }
@@ -134,14 +134,14 @@ impl Found {
     }
 }
 
-/// The number that a value is. It may have parameters: some send `76;w=21600`.
+/// The number in a value. The value may have parameters, because some services send `76;w=21600`.
 fn number_of(value: &str) -> Option<&str> {
     let mut members = members(value)?;
     let only = members.next()?;
     members.next().is_none().then(|| only.item())
 }
 
-/// The parameters that we know, whichever header they belong to; malformed ones are ignored.
+/// The known parameters, in any of these headers. Malformed parameters are ignored.
 fn parameters(member: Member<'_>) -> Reading {
     let mut reading = Reading::default();
     for (key, value) in member.parameters() {

@@ -1,22 +1,22 @@
-//! Lists as structured header fields write them (RFC 9651): members with parameters, strings in quotes.
+//! Reads lists of structured header fields (RFC 9651): members with parameters, strings in quotes.
 //!
-//! Only as much of the grammar as is needed to find a member's name and its numbers. Blanks are allowed where the
-//! grammar has none; what kinds of values unknown parameters have is not asked.
+//! This covers only the part of the grammar that is needed to find a member's name and its numbers. Blanks are
+//! allowed where the grammar has none. The types of unknown parameters are not checked.
 
 use super::number::trim;
 use super::windows::LONGEST_NAME;
 
-/// The members of a list, or `None` if a quote does not end.
+/// The members of a list; `None` if a quote does not end.
 pub(super) fn members(value: &str) -> Option<impl Iterator<Item = Member<'_>>> {
     if !quotes_end(value) {
         return None;
     }
-    // Empty members are passed over, as in lists of HTTP.
+    // Empty members are skipped, as in HTTP lists.
     let members = pieces(value, b',').map(trim).filter(|member| !member.is_empty());
     Some(members.map(Member))
 }
 
-/// One member: what it is, and its parameters.
+/// One member: its item and its parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Member<'v>(&'v str);
 
@@ -26,7 +26,7 @@ impl<'v> Member<'v> {
         trim(pieces(self.0, b';').next().unwrap_or_default())
     }
 
-    /// Names and values of its parameters. One without a value has an empty one.
+    /// The names and values of the parameters. A parameter without a value has an empty value.
     pub(super) fn parameters(self) -> impl Iterator<Item = (&'v str, &'v str)> {
         pieces(self.0, b';').skip(1).map(|piece| {
             let (key, value) = piece.split_once('=').unwrap_or((piece, ""));
@@ -34,7 +34,7 @@ impl<'v> Member<'v> {
         })
     }
 
-    /// The name that the member is: a token, or a string in quotes. `None` if it is neither, or too long.
+    /// The name of the member: a token, or a string in quotes. `None` if it is neither, or too long.
     pub(super) fn name(self) -> Option<String> {
         let item = self.item();
         let Some(string) = item.strip_prefix('"') else {
@@ -73,7 +73,7 @@ fn quotes_end(text: &str) -> bool {
     !quotes.inside
 }
 
-/// Splits at a separator, except inside of quotes.
+/// Splits at a separator, except inside quotes.
 fn pieces(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -83,13 +83,13 @@ fn pieces(text: &str, separator: u8) -> impl Iterator<Item = &str> {
             quotes.pass(byte);
             byte == separator && !quotes.inside
         });
-        // A separator is ASCII, so there is a character's border on either side of it.
+        // A separator is ASCII, so both sides of it are character boundaries.
         rest = end.map(|end| &text[end + 1..]);
         Some(end.map_or(text, |end| &text[..end]))
     })
 }
 
-/// Whether the bytes that have passed leave a quote open.
+/// Tracks whether the bytes so far leave a quote open.
 #[derive(Default)]
 struct Quotes {
     inside: bool,

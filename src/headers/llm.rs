@@ -1,4 +1,4 @@
-//! Providers of language models, which count requests and tokens (R138).
+//! Reads headers of language model providers, which count requests and tokens (R138).
 
 use super::calendar::until;
 use super::date::rfc3339;
@@ -8,12 +8,12 @@ use super::windows::Windows;
 use super::{Header, Parser, Reading, after};
 use shmlimit_kernel::time::Nanos;
 
-/// `x-ratelimit-limit-requests` and its like, for `requests` and `tokens`. Resets are durations.
+/// `x-ratelimit-limit-requests` and similar names, for `requests` and `tokens`. Resets are durations.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenAi;
 
-/// `anthropic-ratelimit-requests-limit` and its like, for `requests`, `tokens`, `input-tokens` and `output-tokens`.
-/// Resets are points in time.
+/// `anthropic-ratelimit-requests-limit` and similar names, for `requests`, `tokens`, `input-tokens` and
+/// `output-tokens`. Resets are points in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Anthropic;
 
@@ -53,7 +53,8 @@ fn known(windows: &[&'static str], wanted: &str) -> Option<&'static str> {
     windows.iter().find(|window| window.eq_ignore_ascii_case(wanted)).copied()
 }
 
-/// `split` gives the window and the field that a header's name means, `reset` reads a reset.
+/// Reads the headers of one provider. `split` gives the window and the field of a header name, and `reset` reads a
+/// reset.
 fn read<'h>(
     headers: &[Header<'h>],
     split: impl Fn(&'h str) -> Option<(&'static str, &'h str)>,
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn r138_openai_says_limit_remaining_and_reset_of_requests_and_tokens() {
+    fn r138_openai_headers_give_limit_remaining_and_reset_of_requests_and_tokens() {
         let headers = [
             ("x-ratelimit-limit-requests", "60"),
             ("x-ratelimit-limit-tokens", "150000"),
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn r138_anthropic_says_when_each_of_four_windows_resets() {
+    fn r138_anthropic_headers_give_the_reset_of_each_of_four_windows() {
         let headers = [
             ("anthropic-ratelimit-requests-reset", "2026-02-01T00:00:09Z"),
             ("anthropic-ratelimit-tokens-reset", "2026-02-01T01:00:19+01:00"),
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn r99_of_duplicates_the_most_restrictive() {
+    fn r99_most_restrictive_of_duplicates_is_kept() {
         let headers = [
             ("x-ratelimit-reset-tokens", "1s"),
             ("x-ratelimit-reset-tokens", "1m"),

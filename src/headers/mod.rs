@@ -1,8 +1,8 @@
-//! What response headers say about limits: pure readers, one for each provider's way of saying it.
+//! Reads rate limits from response headers: one pure parser for each provider's format.
 //!
-//! Text in, values out: no clock, no state, no decision. Headers come from strangers, so nothing in them is an
-//! error: what cannot be read is ignored (R94), nothing panics (R99b), and at most 64 windows come out.
-//! Which header means what is tabulated in `docs/headers.md`.
+//! A parser turns text into values. It has no clock, no state and no decisions. Headers are untrusted, so nothing
+//! in them is an error: malformed parts are ignored (R94), nothing panics (R99b), and a response gives at most 64
+//! windows. `docs/headers.md` has a table of the headers and their meanings.
 #![forbid(unsafe_code)]
 
 mod binance;
@@ -29,42 +29,43 @@ use shmlimit_kernel::policy::HeaderCode;
 use shmlimit_kernel::time::Nanos;
 use std::num::NonZeroU8;
 
-/// What response headers said about one window of a limit; only what they said.
+/// The values that response headers gave for one window of a limit. Values that the headers did not contain are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Units the window allows; never 0, which means unknown (R99).
+    /// Units that the window allows. It is never 0, because a limit of 0 means unknown (R99).
     pub limit: Option<u64>,
-    /// Units that are left.
+    /// Remaining units.
     pub remaining: Option<u64>,
-    /// Units that are used up.
+    /// Length of the window; never 0.
     pub used: Option<u64>,
-    /// Time until the window starts anew; 0 if that is past.
+    /// Time until the window restarts; 0 if that time is past.
     pub reset_after: Option<Nanos>,
     /// The window's length; never 0.
     pub window: Option<Nanos>,
 }
 
-/// One response header as it came: name and value. Any text will do, and a name may come more than once.
+/// One response header: name and value. Any text is valid, and a name may occur several times.
 pub type Header<'h> = (&'h str, &'h str);
 
-/// Reads one provider's headers. A new provider is a new implementation of this and a variant of [`HeaderFormat`] (R100).
+/// Reads one provider's headers. A new provider implements this trait and adds a variant to [`HeaderFormat`]
+/// (R100).
 pub trait Parser: Sync {
-    /// The windows that the headers tell of, sorted by name, each name once, at most 64 of them.
+    /// The windows in the headers, sorted by name, each name once, at most 64 of them.
     ///
-    /// `wall_now` is the time in nanoseconds since the Unix epoch, for resets that are points in time.
+    /// `wall_now` is the time in nanoseconds since the Unix epoch. It is needed for resets that are points in time.
     fn parse(&self, headers: &[Header<'_>], wall_now: u64) -> Vec<(String, Reading)>;
 }
 
 shmlimit_kernel::named_enum! {
-    /// Whose headers they are. The codes are stored in limiters and never change their meaning.
+    /// The provider whose header format is read. Limiters store the codes, so a code never changes its meaning.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum HeaderFormat {
-        /// `X-MBX-USED-WEIGHT-1M` and the like (R95).
+        /// `X-MBX-USED-WEIGHT-1M` and similar headers (R95).
         Binance = 1 => "binance",
         /// `Remaining-Req` (R96).
         Upbit = 2 => "upbit",
-        /// `RateLimit` in the IETF's drafts (R97).
+        /// `RateLimit` of the IETF's drafts (R97).
         Ietf = 3 => "ietf",
         /// `X-RateLimit-*` (R98).
         XRateLimit = 4 => "xratelimit",
@@ -75,7 +76,7 @@ shmlimit_kernel::named_enum! {
         /// `anthropic-ratelimit-*` (R138).
         Anthropic = 7 => "anthropic",
     }
-    /// All of them.
+    /// All formats.
     pub const ALL;
     /// The name in configuration files.
     pub const fn as_str;
@@ -87,7 +88,7 @@ shmlimit_kernel::named_enum! {
 }
 
 impl HeaderFormat {
-    /// What reads these headers.
+    /// The parser of this format.
     pub const fn parser(self) -> &'static dyn Parser {
         match self {
             HeaderFormat::Binance => &Binance,
@@ -117,7 +118,7 @@ impl HeaderFormat {
 /// The names of all parsers.
 pub const PARSERS: [&str; HeaderFormat::NAMES.len()] = HeaderFormat::NAMES;
 
-/// The parser of that name; `None` if there is none.
+/// The parser with that name; `None` if no parser has it.
 ///
 /// ```
 /// let binance = shmlimit::headers::parser("binance").unwrap();
@@ -129,8 +130,8 @@ pub fn parser(name: &str) -> Option<&'static dyn Parser> {
     name.parse().ok().map(HeaderFormat::parser)
 }
 
-/// The status and the headers of the last response in the text of response heads, as servers and `curl -D` write them.
-/// After redirects there are several. Lines that are no headers are ignored (R94).
+/// The status and the headers of the last response in a text of response heads, as servers and `curl -D` write
+/// them. After redirects the text has several heads. Lines that are not headers are ignored (R94).
 ///
 /// ```
 /// use shmlimit::headers::response;
@@ -151,7 +152,7 @@ pub fn response(text: &str) -> (Option<u16>, Vec<Header<'_>>) {
     (status, headers)
 }
 
-/// What follows `prefix` in a header's name, whatever the case of either (R94).
+/// The part of a header's name after `prefix`, without regard to case (R94).
 fn after<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
     let (start, rest) = name.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix).then_some(rest)
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r100_every_name_has_a_parser_and_no_other_has() {
+    fn r100_every_known_name_has_a_parser_and_unknown_names_have_none() {
         for name in PARSERS {
             assert!(parser(name).is_some(), "{name}");
         }
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_response_of_a_dump_counts() {
+    fn last_response_of_a_dump_is_used() {
         let dump =
             "HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\nHTTP/2 429\r\nretry-after: 7\r\nnonsense\r\n\r\n";
         assert_eq!(response(dump), (Some(429), vec![("retry-after", "7")]));

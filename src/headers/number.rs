@@ -1,11 +1,11 @@
-//! Numbers as headers write them: whole ones, and decimal fractions of a unit of time.
+//! Reads numbers of headers: whole numbers, and decimal fractions of a unit of time.
 
 use shmlimit_kernel::time::Nanos;
 
-/// More digits than any real count has (R99).
+/// The maximum number of digits. No real count has more (R99).
 pub(super) const MOST_DIGITS: usize = 18;
 
-/// The text without the blanks around it: those that HTTP knows, and no line ends.
+/// The text without the HTTP blanks around it. Line ends are not blanks.
 pub(super) fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
@@ -14,7 +14,7 @@ fn all_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A number of 1 to 18 ASCII digits, blanks around it allowed; anything else is malformed (R99).
+/// A number of 1 to 18 ASCII digits. Blanks around it are allowed; everything else is malformed (R99).
 pub(super) fn number(text: &str) -> Option<u64> {
     let digits = trim(text);
     if digits.len() > MOST_DIGITS || !all_digits(digits) {
@@ -31,8 +31,8 @@ pub(super) fn digits(text: &str, length: usize) -> Option<i64> {
     text.parse().ok()
 }
 
-/// `12` or `1.5` of a unit, of any length: the longest duration if that is too long, rounded up to a nanosecond, so
-/// that nobody comes too early.
+/// `12` or `1.5` of a unit, with any number of digits. A value that is too long gives the longest duration. The
+/// result is rounded up to a nanosecond, so that no call comes too early.
 pub(super) fn decimal(text: &str, unit: Nanos) -> Option<Nanos> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     if !all_digits(whole) {
@@ -43,12 +43,13 @@ pub(super) fn decimal(text: &str, unit: Nanos) -> Option<Nanos> {
     Some(Nanos(whole.saturating_mul(unit.0)).plus(fraction(part, unit)?))
 }
 
-/// The digits behind a decimal point, as part of a unit of at most a day; rounded up.
+/// The digits after a decimal point, as a fraction of a unit of at most a day, rounded up.
 pub(super) fn fraction(text: &str, unit: Nanos) -> Option<Nanos> {
     if !all_digits(text) {
         return None;
     }
-    // Eighteen digits tell one nanosecond from another; of those behind them it only matters whether there are any.
+    // Eighteen digits are enough to distinguish nanoseconds. Of the remaining digits only matters whether one of
+    // them is not zero.
     let (kept, rest) = text.split_at(text.len().min(MOST_DIGITS));
     let (mut value, mut scale) = (0_u128, 1_u128);
     for byte in kept.bytes() {
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(decimal("0.0000000001", SECOND), Some(Nanos(1)));
         assert_eq!(decimal("0.0000000010", SECOND), Some(Nanos(1)));
         assert_eq!(decimal("0.9999999999", SECOND), Some(SECOND));
-        // The one beyond the eighteenth digit still counts, zeros there do not.
+        // A one after the eighteenth digit counts, zeros there do not.
         assert_eq!(decimal("2.0000000000000000001", SECOND), Some(Nanos(2_000_000_001)));
         assert_eq!(decimal("2.0000000000000000000", SECOND), Some(Nanos(2_000_000_000)));
         assert_eq!(decimal("0.5", Nanos::from_secs(86_400)), Some(Nanos::from_secs(43_200)));
@@ -117,14 +118,14 @@ mod tests {
         assert_eq!(decimal("18446744073.709551614", SECOND), Some(Nanos(u64::MAX - 1)));
         assert_eq!(decimal("18446744074", SECOND), Some(Nanos(u64::MAX)));
         assert_eq!(decimal(&"9".repeat(70_000), SECOND), Some(Nanos(u64::MAX)));
-        // Not nines only: all of them wrap around to the very same number.
+        // A one with zeros, because a number of only nines wraps around to the same number.
         assert_eq!(decimal(&format!("1{}", "0".repeat(70_000)), SECOND), Some(Nanos(u64::MAX)));
         assert_eq!(decimal("20000000000000000000", Nanos(1)), Some(Nanos(u64::MAX)));
         assert_eq!(decimal(&"0".repeat(70_000), SECOND), Some(Nanos::ZERO));
     }
 
     #[test]
-    fn r71_what_is_no_decimal_is_malformed() {
+    fn r71_invalid_decimal_is_malformed() {
         for bad in ["", ".", "1.", ".5", "1.5.2", "1,5", "-1", "+1", " 1", "1e3", "1.٥"] {
             assert_eq!(decimal(bad, SECOND), None, "{bad:?}");
         }

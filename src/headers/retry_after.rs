@@ -1,4 +1,4 @@
-//! `Retry-After`: seconds or a date (R69 to R72).
+//! Reads `Retry-After`: seconds or a date (R69 to R72).
 
 use super::Header;
 use super::calendar::until;
@@ -6,10 +6,11 @@ use super::date::http_date;
 use super::number::{decimal, trim};
 use shmlimit_kernel::time::Nanos;
 
-/// What a value of `Retry-After` means: how long to wait from now. `wall_now` is in nanoseconds since the Unix epoch.
+/// The wait that a value of `Retry-After` means, from now. `wall_now` is in nanoseconds since the Unix epoch.
 ///
-/// Zero, a negative number and a date that is past give 0; too long for a `Nanos` gives the longest; `None` is
-/// malformed (R71). The least and the longest wait (R70, R71) are the policy's, and are not applied here.
+/// Zero, a negative number and a past date give 0. A value that is too long for `Nanos` gives the longest. `None`
+/// means malformed (R71). The shortest and longest allowed wait (R70, R71) belong to the policy and are not applied
+/// here.
 pub fn retry_after(value: &str, wall_now: u64) -> Option<Nanos> {
     let value = trim(value);
     let second = Nanos::from_secs(1);
@@ -20,7 +21,7 @@ pub fn retry_after(value: &str, wall_now: u64) -> Option<Nanos> {
     decimal(value, second).or_else(date)
 }
 
-/// What the `Retry-After` among these headers means; of several, the longest wait (R99).
+/// The wait of the `Retry-After` among these headers; of several, the longest (R99).
 pub fn retry_after_in(headers: &[Header<'_>], wall_now: u64) -> Option<Nanos> {
     let mine = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
     mine.filter_map(|(_, value)| retry_after(value, wall_now)).max()
@@ -28,7 +29,7 @@ pub fn retry_after_in(headers: &[Header<'_>], wall_now: u64) -> Option<Nanos> {
 
 #[cfg(test)]
 mod tests {
-    //! Every rule about `Retry-After`, with the samples that the requirements name.
+    //! Tests every rule about `Retry-After` with the samples of the requirements.
 
     use super::*;
 
@@ -40,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn r69_seconds_and_all_forms_of_dates() {
+    fn r69_seconds_and_all_date_forms_are_read() {
         assert_eq!(read("2"), Some(2_000_000_000));
         assert_eq!(read("120"), Some(120_000_000_000));
         for date in
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn r70_zero_negative_and_past_are_no_wait() {
+    fn r70_zero_negative_and_past_values_give_no_wait() {
         for value in
             ["0", "0.0", "-0", "-5", "-1.5", "-99999999999999999999999", "Sun, 06 Nov 1994 08:49:00 GMT"]
         {
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn r71_lenient_where_it_does_no_harm() {
+    fn r71_harmless_deviations_are_accepted() {
         for value in [" 5", "5 ", "\t5\t", "05", "5.0"] {
             assert_eq!(read(value), Some(5_000_000_000), "{value:?}");
         }
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn r71_malformed_is_no_value() {
+    fn r71_malformed_value_gives_none() {
         for value in [
             "",
             " ",
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn r71_huge_is_not_malformed() {
+    fn r71_huge_value_saturates_and_is_not_malformed() {
         assert_eq!(read("18446744073"), Some(18_446_744_073_000_000_000));
         for value in ["18446744074", &"9".repeat(19), &"9".repeat(65536), "Fri, 31 Dec 9999 23:59:59 GMT"] {
             assert_eq!(read(value), Some(u64::MAX), "{} characters", value.len());
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn r72_a_year_of_two_digits_follows_the_clock() {
         let value = "Sunday, 06-Nov-94 08:49:37 GMT";
-        // In 2026 that is 1994, in 1970 it still comes, and in 2050 it comes again.
+        // The year is 1994 for a clock in 2026 or 1970, and 2094 for a clock in 2050.
         assert_eq!(retry_after(value, 1_794_823_200_000_000_000), Some(Nanos::ZERO));
         assert_eq!(retry_after(value, 0), Some(Nanos::from_secs(784_111_777)));
         let in_2050 = 2_524_608_000;
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn r99_of_several_headers_the_longest_wait() {
+    fn r99_longest_wait_of_several_headers_is_used() {
         let headers = [
             ("Date", "9"),
             ("retry-after", "2"),

@@ -1,10 +1,10 @@
-//! Upbit: `Remaining-Req: group=default; min=598; sec=9` (R96).
+//! Reads Upbit's `Remaining-Req: group=default; min=598; sec=9` (R96).
 
 use super::number::{number, trim};
 use super::windows::Windows;
 use super::{Header, Parser, Reading};
 
-/// What is left in each group's second (`default:sec`) and minute (`default:min`).
+/// The remaining units of each group's second (`default:sec`) and minute (`default:min`).
 #[derive(Clone, Copy, Debug)]
 pub struct Upbit;
 
@@ -28,8 +28,8 @@ struct Group<'v> {
 }
 
 impl<'v> Group<'v> {
-    /// One value. A malformed number in it is ignored and leaves the other one (R94). The value as a whole is ignored if
-    /// it does not say which group its numbers belong to: no group, two groups, or several values joined into one.
+    /// Reads one value. A malformed number is ignored, and the other one stays (R94). The value as a whole is
+    /// ignored if the group of its numbers is unclear: no group, two groups, or several values joined into one.
     fn read(value: &'v str) -> Option<Group<'v>> {
         let (mut name, mut sec, mut min) = (None, Reading::default(), Reading::default());
         for part in value.split(';').filter_map(|part| part.split_once('=')) {
@@ -49,7 +49,7 @@ impl<'v> Group<'v> {
                 min.restrict(left);
             }
         }
-        // What is too long for a name is not copied either.
+        // Checked first, so that a name that is too long is not copied.
         let name = name.filter(|name| super::windows::is_name(name))?;
         Some(Group { name, sec, min })
     }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn r96_two_windows_a_group_in_any_order_and_spacing() {
+    fn r96_both_windows_of_a_group_are_read_in_any_order_and_spacing() {
         let both = [("default:min", 598), ("default:sec", 9)];
         is(&["group=default; min=598; sec=9"], &both);
         is(&["sec=9;group=default;min=598"], &both);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn r96_without_a_group_it_is_malformed() {
+    fn r96_value_without_a_group_is_malformed() {
         is(&["min=598; sec=9"], &[]);
         is(&["group=; min=598; sec=9"], &[]);
         is(&["group; min=598; sec=9"], &[]);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn r94_a_malformed_number_leaves_the_good_one() {
+    fn r94_malformed_number_does_not_affect_the_valid_one() {
         is(&["group=default; min=5; sec=x"], &[("default:min", 5)]);
         is(&["group=default; min=598; sec=-1"], &[("default:min", 598)]);
         is(&["group=default; min=; sec=9"], &[("default:sec", 9)]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn r94_numbers_of_no_certain_group_are_ignored() {
+    fn r94_numbers_of_an_unclear_group_are_ignored() {
         is(&["group=a; min=1; sec=2, group=b; min=1; sec=2"], &[]);
         is(&["group=a; group=b; min=1; sec=2"], &[]);
         is(&["group=a; group=a; sec=2"], &[("a:sec", 2)]);
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn r99_of_a_duplicate_the_least_that_is_left() {
+    fn r99_smallest_remaining_of_duplicates_is_kept() {
         is(&["group=g; sec=5", "group=g; sec=3", "group=g; sec=4"], &[("g:sec", 3)]);
         is(&["group=g; sec=3; sec=5"], &[("g:sec", 3)]);
         is(&["group=a; sec=3", "group=b; sec=5"], &[("a:sec", 3), ("b:sec", 5)]);
     }
 
     #[test]
-    fn r94_the_name_is_found_in_any_case_and_no_other_is_read() {
+    fn r94_name_matches_in_any_case_and_other_names_are_ignored() {
         assert_eq!(Upbit.parse(&[("REMAINING-REQ", "group=g;sec=1")], 0).len(), 1);
         assert_eq!(Upbit.parse(&[("Remaining-Reqs", "group=g;sec=1")], 0), []);
     }

@@ -1,17 +1,17 @@
-//! What a parser has found so far: readings by the name of their window.
+//! Collects what a parser has found: readings by the name of their window.
 
 use super::Reading;
 use std::collections::BTreeMap;
 
-/// Most windows that come out of one response, so that a hostile one cannot fill memory.
+/// Maximum number of windows from one response, so that a hostile response cannot fill memory.
 pub(super) const MOST_WINDOWS: usize = 64;
 /// Longest name of a window, in bytes.
 pub(super) const LONGEST_NAME: usize = 64;
 
 impl Reading {
-    /// Adds another reading of the same window: of each number, the more restrictive one (R99).
+    /// Adds another reading of the same window. Of each number, the more restrictive one is kept (R99).
     pub(super) fn restrict(&mut self, other: Reading) {
-        // A limit of 0 is an unknown limit (R99), and a window of no length is none.
+        // A limit of 0 is an unknown limit (R99), and a window of length 0 is not a window.
         self.limit = least(self.limit, other.limit.filter(|limit| *limit > 0));
         self.remaining = least(self.remaining, other.remaining);
         self.used = self.used.max(other.used);
@@ -32,8 +32,8 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 pub(super) struct Windows(BTreeMap<String, Reading>);
 
 impl Windows {
-    /// Adds what was read of a window. Ignored if that is nothing, if the name is none that could be shown and
-    /// configured, or if there are too many windows already.
+    /// Adds the reading of a window. It is ignored if it is empty, if the name cannot be displayed and configured,
+    /// or if there are too many windows already.
     pub(super) fn add(&mut self, name: &str, reading: Reading) {
         let mut added = self.0.get(name).copied().unwrap_or_default();
         added.restrict(reading);
@@ -47,7 +47,7 @@ impl Windows {
         }
     }
 
-    /// Adds all that others have found.
+    /// Adds all readings of another collection.
     pub(super) fn add_all(&mut self, others: Windows) {
         for (name, reading) in others.0 {
             self.add(&name, reading);
@@ -60,7 +60,7 @@ impl Windows {
     }
 }
 
-/// Printable ASCII without blanks at its ends, and not too long.
+/// Whether the name is printable ASCII without blanks at its ends, and not too long.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= LONGEST_NAME
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn r99_of_two_readings_the_more_restrictive_numbers_stay() {
+    fn r99_more_restrictive_numbers_of_two_readings_are_kept() {
         for (first, second) in [
             (reading(9, 3, 4, 1, 7), reading(8, 5, 6, 2, 5)),
             (reading(8, 5, 6, 2, 5), reading(9, 3, 4, 1, 7)),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn r99_what_one_does_not_say_the_other_may() {
+    fn r99_value_missing_in_one_reading_comes_from_the_other() {
         let mut windows = Windows::default();
         windows.add("w", Reading { limit: Some(5), ..Reading::default() });
         windows.add("w", Reading { remaining: Some(0), ..Reading::default() });
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn r99_a_limit_of_zero_is_unknown_and_so_is_a_window_of_no_length() {
+    fn r99_limit_of_zero_and_window_of_length_zero_are_unknown() {
         let mut windows = Windows::default();
         windows.add("alone", Reading { limit: Some(0), window: Some(Nanos(0)), ..Reading::default() });
         windows.add("w", reading(0, 0, 0, 0, 0));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn r99b_no_more_than_64_windows_and_the_known_ones_still_change() {
+    fn r99b_at_most_64_windows_are_kept_and_known_windows_still_change() {
         let mut windows = Windows::default();
         for i in 0..1000 {
             windows.add(&format!("w{i:04}"), reading(9, 9, 0, 0, 1));

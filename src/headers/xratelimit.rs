@@ -1,20 +1,20 @@
-//! `X-RateLimit-*` without a standard (R98), and GitHub's variety of it (R138).
+//! Reads `X-RateLimit-*`, which no standard defines (R98), and GitHub's variant (R138).
 
 use super::number::{number, trim};
 use super::windows::{Windows, is_name};
 use super::{Header, Parser, Reading, after};
 use shmlimit_kernel::time::Nanos;
 
-/// From here on a reset is a point in time in seconds.
+/// From this value on, a reset is a point in time in seconds.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
-/// From here on it is one in milliseconds.
+/// From this value on, a reset is a point in time in milliseconds.
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
 /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`, as the window `default`.
 #[derive(Clone, Copy, Debug)]
 pub struct XRateLimit;
 
-/// The same and `-Used`, as the window that `X-RateLimit-Resource` names, or `core`.
+/// The same headers and `-Used`, as the window that `X-RateLimit-Resource` names, or `core`.
 #[derive(Clone, Copy, Debug)]
 pub struct GitHub;
 
@@ -59,7 +59,7 @@ fn read(headers: &[Header<'_>], wall_now: u64) -> Reading {
     reading
 }
 
-/// The time until a reset that is given as a duration or as a point in time, which its size tells apart.
+/// The time until a reset. Its size tells whether it is a duration or a point in time.
 fn reset_after(reset: u64, wall_now: u64) -> Nanos {
     let at = match reset {
         EPOCH_MILLIS.. => Nanos::from_millis(reset),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn r98_the_size_of_a_reset_tells_what_it_is() {
+    fn r98_size_of_a_reset_tells_duration_from_point_in_time() {
         for (value, nanos) in [
             ("0", 0),
             ("30", 30_000_000_000),
@@ -94,7 +94,7 @@ mod tests {
             ("1699999999", 0),
             ("1700000060500", 60_500_000_000),
             ("1700000000000", 0),
-            // Far, and farther than nanoseconds go.
+            // A distant time, and a time beyond the range of nanoseconds.
             ("9999999999", 8_299_999_999_000_000_000),
             ("999999999999", u64::MAX - NOW),
             ("999999999999999999", u64::MAX - NOW),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn r98_at_the_epoch_itself_points_in_time_are_still_points() {
+    fn r98_points_in_time_are_recognised_even_at_the_epoch() {
         let parsed = XRateLimit.parse(&[("x-ratelimit-reset", "1000000000")], 0);
         assert_eq!(parsed[0].1.reset_after, Some(Nanos::from_secs(1_000_000_000)));
         let parsed = XRateLimit.parse(&[("x-ratelimit-reset", "1000000000000")], 0);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn r99_of_duplicates_the_most_restrictive() {
+    fn r99_most_restrictive_of_duplicates_is_kept() {
         let headers = [
             ("X-RateLimit-Limit", "100"),
             ("x-ratelimit-limit", "60"),

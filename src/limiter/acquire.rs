@@ -1,4 +1,4 @@
-//! Asking for a call: once, waiting, waiting until called off, and waiting in an executor.
+//! The ways to acquire a grant: without waiting, waiting, waiting until cancelled, and in an executor.
 
 use super::Limiter;
 use super::grant::{AcquireError, Grant};
@@ -6,13 +6,14 @@ use super::request::Request;
 use super::waiter::{LOCK_RETRY_DELAY, Step, Waiter};
 use std::time::{Duration, Instant};
 
-/// Who may be called off is asked at least this often.
+/// How often at least a call that can be cancelled checks whether it was.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Limiter {
-    /// Asks once and never waits, except for the lock of the segment: a second at most, or as long as the request's
-    /// timeout says. If other processes held it in turn all that time, the call is refused ([`Reason::Busy`](crate::Reason)).
-    /// [`Error::Busy`](crate::Error::Busy) means that one of them has held it for a second without going on.
+    /// Asks once and does not wait for its turn. Only the segment's lock can make it wait: for up to a second, or
+    /// up to the request's timeout. If other processes hold the lock in turn all that time, the call is refused
+    /// ([`Reason::Busy`](crate::Reason)). [`Error::Busy`](crate::Error::Busy) means that one process has held the
+    /// lock for a second without progress.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Reason, Request};
@@ -33,9 +34,9 @@ impl Limiter {
         self.attempt(request)
     }
 
-    /// Asks, and waits until the call may be made: in the queue of all processes, so that everybody has its turn (R131).
-    /// A request whose deadline cannot be met is refused at once (R132); so is one that costs more than a rule ever
-    /// allows, and one more than the queue holds.
+    /// Waits in the queue of all processes until the call may be made, so that every process gets its turn (R131).
+    /// Three kinds of request are refused at once: its deadline cannot be met (R132), it costs more than a rule
+    /// ever allows, or the queue is full.
     ///
     /// ```
     /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
@@ -65,8 +66,9 @@ impl Limiter {
         }
     }
 
-    /// [`acquire`](Self::acquire) that can be called off: `stop` is asked before each sleep, whenever a signal interrupts
-    /// the sleep, and at least ten times a second. `None` if it said so: the call has left the queue, and nothing was taken.
+    /// Does the same as [`acquire`](Self::acquire), but can be cancelled. `stop` is called before each sleep, after
+    /// each signal that interrupts the sleep, and at least ten times a second. If it returns true, the call leaves
+    /// the queue, takes nothing, and returns `None`.
     ///
     /// ```
     /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
@@ -98,7 +100,8 @@ impl Limiter {
                         return Ok(None);
                     }
                     let began = Instant::now();
-                    // Asking is no reason to look: only its time or its wake word is.
+                    // Checking `stop` is not a reason to take a step. Only the end of the time or a changed wake
+                    // word is.
                     loop {
                         let left = limit.saturating_sub(began.elapsed());
                         link.segment.sleep(place, wake_value, left.min(STOP_CHECK_INTERVAL));
@@ -114,11 +117,12 @@ impl Limiter {
         }
     }
 
-    /// [`acquire`](Self::acquire) for programs with an executor: `sleep` is its way to let time pass, such as
-    /// `tokio::time::sleep`. The call waits in the same queue. Dropping the future leaves the queue at once.
+    /// Does the same as [`acquire`](Self::acquire) for programs with an executor. `sleep` is the executor's timer,
+    /// such as `tokio::time::sleep`. The call waits in the same queue. Dropping the future leaves the queue at
+    /// once.
     ///
-    /// No thread waits, so nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first
-    /// in the queue, and 2 ms later for each call ahead.
+    /// No thread waits, so other processes cannot wake this call. The first call in the queue notices a returned
+    /// permit within 2 ms, and each further call 2 ms later.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Request};

@@ -1,4 +1,4 @@
-//! One attempt to get a grant: short paths first, then the long one.
+//! One attempt to get a grant: fast paths first, then the slow path.
 //!
 //! | step | function | lock | ends the attempt if |
 //! | --- | --- | --- | --- |
@@ -8,8 +8,9 @@
 //! | 4 | [`LimiterSegment::decide_uncontended`] | if free | no call waits: any number of rules, also due timers |
 //! | 5 | [`LimiterSegment::decide`] | waits | always: recovers the segment, reclaims from dead processes, follows a successor |
 //!
-//! Steps 1 and 2 are inlined into [`Limiter::attempt`], and each of the others is a function of its own, so that no path makes
-//! another one longer. A step that cannot decide changes nothing, and the next one starts over.
+//! Steps 1 and 2 are inlined into [`Limiter::attempt`]. Each other step is a separate function, so that no path
+//! makes another path longer. A step that cannot decide changes nothing, and the next step starts from the
+//! beginning.
 
 use super::Limiter;
 use super::events;
@@ -26,11 +27,11 @@ use shmlimit_segment::sys::Clock;
 use shmlimit_segment::{Attachment, Error, Wakeups, slots};
 
 impl Limiter {
-    /// Asks once. The steps are those of the module's table.
+    /// Asks once, in the steps of the module's table.
     #[inline(always)]
     pub(super) fn attempt(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        // First of all: what is read before the clock must have arrived before it is read, what is read after it can
-        // arrive meanwhile.
+        // The clock is read first. Loads before the clock read must have completed when it starts, but later loads
+        // may overlap it.
         let read = Clock::read();
         let link = self.newest();
         let Some((kernel_request, attachment)) = request.plain().zip(link.segment.present()) else {
@@ -53,7 +54,8 @@ impl Limiter {
         self.attempt_uncontended(request, raw, probably_refused)
     }
 
-    /// Steps 3 to 5. Step 3 is for calls that are `probably_refused`: the others would look twice.
+    /// Steps 3 to 5. Step 3 is only for calls that are `probably_refused`, because every other call would read the
+    /// state twice.
     #[inline(never)]
     fn attempt_uncontended(
         &self,
@@ -74,7 +76,8 @@ impl Limiter {
         self.attempt_locked(request)
     }
 
-    /// Step 5. Waits for the lock at most as long as the request may wait, and follows a segment that was replaced.
+    /// Step 5. Waits for the lock for at most as long as the request may wait, and follows a segment that was
+    /// replaced.
     #[cold]
     #[inline(never)]
     fn attempt_locked(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
@@ -93,7 +96,7 @@ impl Limiter {
         }
     }
 
-    /// Step 2 alone, for a call that goes on to wait.
+    /// Step 2 alone, for a call that otherwise waits.
     #[inline(always)]
     pub(super) fn grant_single(&self, request: &Request<'_>) -> Option<Grant<'_>> {
         let link = self.newest();
@@ -103,7 +106,8 @@ impl Limiter {
 }
 
 impl LimiterSegment {
-    /// Grants a call of one rule under the lock; `None` if the rule does not admit it, or anything is in the way.
+    /// Grants a call in a limiter with one rule under the lock. `None` if the rule does not admit the call, or if
+    /// any other condition needs the slow path.
     #[inline(always)]
     pub(super) fn grant_single(
         &self,
@@ -121,8 +125,8 @@ impl LimiterSegment {
         Some(Grant::new(self, attachment.id, taken.ticket(kernel_request)))
     }
 
-    /// [`refuse_unlocked`](Self::refuse_unlocked) for one rule, while the last refusal of this process lasts: its end is
-    /// known already (`Segment::expects_refusal`).
+    /// Does the same as [`refuse_unlocked`](Self::refuse_unlocked) for one rule while the last refusal of this
+    /// process lasts. The end of that refusal is already known (`Segment::expects_refusal`).
     #[inline(always)]
     fn repeat_refusal(
         &self,
@@ -140,7 +144,7 @@ impl LimiterSegment {
         Some(refusal.into())
     }
 
-    /// Refuses without the lock, from one consistent look. `None` if the call may be admitted, or a timer is due.
+    /// Refuses without the lock, from one consistent read. `None` if the call may be admitted, or a timer is due.
     #[inline(never)]
     fn refuse_unlocked(
         &self,
@@ -163,8 +167,8 @@ impl LimiterSegment {
         Some(refusal.into())
     }
 
-    /// Decides for any number of rules under the lock, if that is free and no call waits. `None` in any other case; then
-    /// [`decide`](Self::decide) does.
+    /// Decides for any number of rules under the lock, if the lock is free and no call waits. Returns `None` in any
+    /// other case, and [`decide`](Self::decide) follows.
     #[inline(never)]
     fn decide_uncontended(
         &self,
@@ -174,7 +178,7 @@ impl LimiterSegment {
     ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(attachment, raw)?;
-        // Waiting calls may belong to dead processes. Step 5 looks for these.
+        // Waiting calls may belong to dead processes. Step 5 checks for these.
         if !tx.waiting().is_empty() {
             return None;
         }
@@ -201,8 +205,8 @@ impl LimiterSegment {
         }
     }
 
-    /// [`decide_uncontended`](Self::decide_uncontended) for a call that goes on to wait where it is not admitted: a refusal is
-    /// not counted.
+    /// Does the same as [`decide_uncontended`](Self::decide_uncontended) for a call that waits if it is not
+    /// admitted. A refusal is not counted.
     pub(super) fn take_uncontended(
         &self,
         kernel_request: &AcquireRequest,
@@ -222,12 +226,12 @@ impl LimiterSegment {
         Some(Grant::new(self, attachment.id, ticket))
     }
 
-    /// Decides under the lock, which it waits for. Recovers what is damaged, and reclaims what dead processes held.
+    /// Decides under the lock, and waits for it. Recovers a damaged state, and reclaims what dead processes held.
     fn decide(&self, request: &Request<'_>, deadline: &Deadline) -> Result<Grant<'_>, AcquireError> {
         let segment = &self.segment;
         let kernel_request = self.kernel_request(request)?;
         let attachment = segment.attachment_within(deadline)?;
-        // Also a refusal is committed: timers may have acted.
+        // A refusal is committed too, because timers may have acted.
         let (decided, _) = self.change(&attachment, deadline, |tx, now| {
             Ok((decide::acquire(tx, attachment.slot, &kernel_request, now), Wakeups::NONE))
         })?;
@@ -242,7 +246,8 @@ impl LimiterSegment {
                 return Ok(grant);
             }
         };
-        // Permits may be out with the dead, or they may be ahead. They are looked for at most once per bound, so this ends.
+        // Dead processes may hold permits or places in the queue. They are looked for at most once per bound, so
+        // this recursion ends.
         if matches!(refusal.reason, Reason::Concurrency | Reason::Queued)
             && self.reclaim_dead_if_due(&attachment, deadline)?
         {
@@ -253,15 +258,15 @@ impl LimiterSegment {
         Err(AcquireError::Refused(refusal.into()))
     }
 
-    /// Reclaims the queue entries of dead processes. The short paths are closed while the queue is not empty, and if every call
-    /// is granted no other call looks for them.
+    /// Reclaims the queue entries of dead processes. The fast paths are closed while the queue is not empty. If
+    /// every call is granted, no other code looks for these entries.
     #[cold]
     fn reclaim_dead_waiters(&self, attachment: &Attachment, deadline: &Deadline) {
-        // The call is granted; whatever fails here can wait for the next.
+        // The call is granted. If this fails, the next call tries it again.
         let _ = self.segment.reclaim(attachment, deadline);
     }
 
-    /// Gives back what the dead held, if it is time to look for them. Says whether there were any.
+    /// Reclaims what dead processes held, if the next check for them is due. Returns whether there were any.
     pub(super) fn reclaim_dead_if_due(
         &self,
         attachment: &Attachment,
@@ -269,13 +274,13 @@ impl LimiterSegment {
     ) -> Result<bool, Box<Error>> {
         match self.segment.reclaim(attachment, deadline) {
             Err(error @ (Error::Unsettled { .. } | Error::Liveness { .. })) => Err(Box::new(error)),
-            // Whoever could not be examined or reclaimed counts as alive.
+            // A process that could not be examined or reclaimed counts as alive.
             other => Ok(other.unwrap_or(false)),
         }
     }
 
-    /// The answer to a call whose time ended while other processes held the lock in turn. It says to ask again when even
-    /// a holder that has died would have been found.
+    /// The refusal of a call whose time ended while other processes held the lock in turn. Its time for the next
+    /// try is late enough that a dead lock holder would have been found by then.
     #[cold]
     pub(super) fn refuse_busy(&self) -> AcquireError {
         let segment = &self.segment;

@@ -1,4 +1,4 @@
-//! What a program says about the limiter that it opens.
+//! The options with which a program opens a limiter.
 
 use crate::settings::{Overrides, Settings};
 use crate::{ConfigError, Rate, RateError, presets};
@@ -8,28 +8,28 @@ use shmlimit_segment::sys::Account;
 use shmlimit_segment::{AttachOptions, ClockSource, Role};
 use std::path::PathBuf;
 
-/// What opening does if the limiter exists with other settings than those that were asked for.
+/// The behaviour of opening if the limiter exists with settings that differ from the requested ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnMismatch {
     /// Opening fails with [`Error::ConfigMismatch`], which lists the differences.
     #[default]
     Error,
-    /// The limiter is used as it is. Its settings win.
+    /// The limiter is used with its existing settings.
     Adopt,
-    /// The limiter gets the settings that were asked for, for every program that uses it, and keeps what was spent.
-    /// [`Error::DoesNotFit`] if only a new limiter can have them.
+    /// The limiter gets the requested settings, for every program that uses it, and keeps its counts.
+    /// [`Error::DoesNotFit`] if only a new limiter can have these settings.
     Update,
 }
 
-/// How to open a limiter. See [`Limiter::builder`].
+/// The options for opening a limiter; made by [`Limiter::builder`].
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(super) name: String,
     pub(super) directory: Option<PathBuf>,
     policy: Option<Policy>,
     rates: Vec<Result<Rate, RateError>>,
-    /// The single settings without the rates.
+    /// The single settings except the rates.
     single: Overrides,
     pub(super) on_mismatch: OnMismatch,
     #[cfg(feature = "config")]
@@ -65,19 +65,20 @@ impl Builder {
         }
     }
 
-    /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/shmlimit` if it can be used, else
-    /// `/var/tmp/shmlimit-UID`, else (where `/var/tmp` is on overlayfs, as in most containers) `/dev/shm/shmlimit-UID`.
+    /// The directory of the limiter. Default: the first of `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/shmlimit` if
+    /// it is usable, `/var/tmp/shmlimit-UID`. If `/var/tmp` is on overlayfs, as in most containers,
+    /// `/dev/shm/shmlimit-UID` takes its place.
     #[must_use]
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
         self.directory = Some(path.into());
         self
     }
 
-    /// The limiter must not admit more than this rate: a [`Rate`] or its text. Several calls give several rates, all of
-    /// which must admit. A text that is no rate is an error when the limiter is opened.
+    /// Limits the rate: a [`Rate`] or its text. Several calls add several rates, and all of them must admit a call.
+    /// A text that is not a valid rate is an error when the limiter is opened.
     ///
-    /// Without a burst, no one period has more than the rate (R147). One rate goes on top of the preset of the limiter's
-    /// name, if there is one; several rates take the place of the preset's rules.
+    /// Without a burst, no period of that length admits more than the rate (R147). One rate goes on top of the
+    /// preset with the limiter's name, if there is one. Several rates replace the rules of the preset.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -99,8 +100,8 @@ impl Builder {
         self
     }
 
-    /// So much of the rate may go at once. The rule is then a token bucket unless an algorithm is chosen; one period may
-    /// admit the rate and the burst. For limiters with one rule.
+    /// The number of units that may be used at once. The rule becomes a token bucket unless an algorithm is chosen.
+    /// One period may admit the burst in addition to the rate. For limiters with one rule.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -118,14 +119,14 @@ impl Builder {
         self
     }
 
-    /// At most so many calls in flight, of all programs together.
+    /// The maximum number of calls in flight, of all programs together.
     #[must_use]
     pub fn concurrency(mut self, calls: u64) -> Builder {
         self.single.concurrency = Some(calls);
         self
     }
 
-    /// How the rule counts (`docs/algorithms.md`). For limiters with one rule.
+    /// The algorithm that counts the rule (`docs/algorithms.md`). For limiters with one rule.
     #[must_use]
     pub fn algorithm(mut self, algorithm: Algorithm) -> Builder {
         self.single.algorithm = Some(algorithm);
@@ -135,7 +136,7 @@ impl Builder {
     /// What [`open`](Self::open) does if the limiter exists with other settings. Default: [`OnMismatch::Error`].
     ///
     /// With [`OnMismatch::Update`], single settings (a rate, a burst, a concurrency, an algorithm, a setting of
-    /// `ConfigSource`) change what they name and nothing else. A policy, a preset or a configuration file is the whole
+    /// `ConfigSource`) change only what they name. A policy, a preset or a configuration file replaces the whole
     /// configuration.
     ///
     /// ```
@@ -156,17 +157,17 @@ impl Builder {
         self
     }
 
-    /// The limiter must have exactly this policy: it is made so, or refused if it is there and differs (R144).
-    /// Single settings go on top. Without a policy and settings the limiter is used as it is, or made from the preset of
-    /// its name.
+    /// The limiter must have exactly this policy. A new limiter is created with it; opening an existing limiter
+    /// with another policy is an error (R144). Single settings go on top. Without a policy and settings, an
+    /// existing limiter is used as it is, and a new one is created from the preset of the same name.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.policy = Some(policy);
         self
     }
 
-    /// [`policy`](Self::policy) by a preset, the text of a configuration file, or single settings. An empty choice is
-    /// none. Of a policy and a choice, the policy counts.
+    /// Sets the [`policy`](Self::policy) by a preset, the text of a configuration file, or single settings. An
+    /// empty source has no effect. If both a policy and a source are given, the policy is used.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -185,23 +186,23 @@ impl Builder {
         self
     }
 
-    /// Shares the directory with the members of a group of users: [`Account::group`] finds it by name.
+    /// Shares the directory with the members of a user group. [`Account::group`] finds the group by name.
     #[must_use]
     pub fn shared_with(mut self, group: impl Into<Account>) -> Builder {
         self.shared_with = Some(group.into());
         self
     }
 
-    /// Processes of one group have their turns in the queue together, as if they were one (R143). Default:
-    /// `SHMLIMIT_GROUP`; else each process has its own.
+    /// The queue group of this process. Processes of one group take turns in the queue together, as if they were
+    /// one process (R143). Default: `SHMLIMIT_GROUP`; without it each process is its own group.
     #[must_use]
     pub fn group(mut self, name: impl Into<String>) -> Builder {
         self.group = Some(name.into());
         self
     }
 
-    /// What `status` calls this participant, for people: at most 15 bytes are kept. Default: the program's own name. For
-    /// programs that call on behalf of another, as `shmlimit run` does.
+    /// The name that `status` shows for this participant, cut to 15 bytes. Default: the name of the program. It is
+    /// for programs that call on behalf of others, as `shmlimit run` does.
     #[must_use]
     pub fn program(mut self, name: &str) -> Builder {
         self.bounds.program = [0; 16];
@@ -210,23 +211,23 @@ impl Builder {
         self
     }
 
-    /// Trusts a network file system, on the caller's own risk (R135).
+    /// Allows a network file system, at the caller's own risk (R135).
     #[must_use]
     pub fn allow_network_fs(mut self) -> Builder {
         self.network = true;
         self
     }
 
-    /// Leaves variables such as `SHMLIMIT_RATE_BASE` alone, which otherwise change the settings of a limiter with a
-    /// five-state breaker when it is opened (R109; [`crate::environment`]).
+    /// Ignores environment variables such as `SHMLIMIT_RATE_BASE`. Without this option, they change the settings of
+    /// a limiter with a five-state breaker when it is opened (R109; [`crate::environment`]).
     #[must_use]
     pub fn ignore_environment(mut self) -> Builder {
         self.environment = false;
         self
     }
 
-    /// Opens the limiter to be looked at, not to be used: it takes no slot, variables of the environment are left alone,
-    /// and when it is deleted this handle says so ([`Error::UnknownLimiter`]), where one that is used would make it again.
+    /// Opens the limiter only for reading. The handle takes no slot and ignores environment variables. When the
+    /// limiter is deleted, the handle reports [`Error::UnknownLimiter`] instead of creating the limiter again.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -242,8 +243,9 @@ impl Builder {
         Builder { observer: true, ..self.ignore_environment() }
     }
 
-    /// Opens the limiter to administer it: to change, force, record, pause or remove. Eight of the 512 slots are kept for
-    /// such handles, so that programs that use up all others cannot lock the operator out. Close it when that is done.
+    /// Opens the limiter to administer it: to change, force, record, pause or remove. Eight of the 512 slots are
+    /// reserved for such handles, so that programs that use all other slots cannot lock out the operator. Close the
+    /// handle when the work is done.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -259,7 +261,7 @@ impl Builder {
         self
     }
 
-    /// Other bounds than the usual, for tests that cannot wait a second.
+    /// Replaces the usual time bounds, for tests that cannot wait a second.
     #[doc(hidden)]
     #[must_use]
     pub fn bounds(mut self, bounds: AttachOptions) -> Builder {
@@ -267,7 +269,7 @@ impl Builder {
         self
     }
 
-    /// The policy that the limiter must have, if anything was said about it.
+    /// The policy that the limiter must have; `None` if no policy and no setting is given.
     pub(super) fn wanted(&self) -> Result<Option<Policy>, Error> {
         let single = self.overrides()?;
         if let Some(policy) = &self.policy {
@@ -287,7 +289,7 @@ impl Builder {
         Ok(Some(single.on(&base)?))
     }
 
-    /// What an update makes of the limiter's policy.
+    /// The policy of an existing limiter after an update.
     pub(super) fn updated(&self, there: &Policy) -> Result<Policy, Error> {
         let single = self.overrides()?;
         #[cfg(feature = "config")]

@@ -1,4 +1,4 @@
-//! Reads how a limiter's server is doing at one moment.
+//! Reads the condition of a limiter's server at one moment.
 
 use super::document::Document;
 use super::fields::{
@@ -16,17 +16,17 @@ use shmlimit_segment::program_name;
 use std::time::Duration;
 
 impl OutcomeCounts {
-    /// Upper bounds of the latencies that are counted together, in milliseconds.
+    /// Upper bounds of the latency histogram, in milliseconds.
     pub const LATENCY_BOUNDS: [u64; 15] = LATENCY_BOUNDS;
 }
 
 impl Condition {
-    /// The condition as names and values: its part of [`Snapshot::document`](crate::Snapshot::document).
+    /// The condition as names and values, as in [`Snapshot::document`](crate::Snapshot::document).
     pub fn document(&self) -> Document {
         schema::document(self)
     }
 
-    /// Timers must have been let act.
+    /// Reads the condition. Due timers must have acted before.
     pub(super) fn of<V: View>(v: &V, now: Time) -> Condition {
         let (health, policy) = (v.health(), v.breaker_policy());
         let (samples, errors) = outcome::counted(v, now);
@@ -104,7 +104,7 @@ fn pace<V: View>(v: &V, now: Time) -> Option<PaceSnapshot> {
     })
 }
 
-/// How much of a window is used, from 0 to 1.
+/// The used part of a window, from 0 to 1.
 fn usage(limit: u64, remaining: u64) -> f64 {
     let used = limit.saturating_sub(remaining);
     if limit == 0 { 0.0 } else { used as f64 / limit as f64 }

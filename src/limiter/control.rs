@@ -1,4 +1,4 @@
-//! What an operator does to a limiter, and what those do who make calls of their own.
+//! Operations for operators, and for programs that make calls without a grant.
 
 use super::Limiter;
 use super::events::{self, Transition};
@@ -17,20 +17,22 @@ use shmlimit_segment::{Error, Wakeups};
 use std::path::Path;
 
 impl Limiter {
-    /// Keeps what the environment changed when it was opened.
+    /// Stores what the environment changed when the limiter was opened.
     pub(super) fn after_changes(self, changes: Vec<Change>) -> Limiter {
         let _ = self.shared.environment.set(changes);
         self
     }
 
-    /// What variables of the environment, such as `SHMLIMIT_RATE_BASE`, changed in the limiter when this handle opened it
-    /// (R109): for every program that uses it, until it is set again. Nothing if all was so already.
+    /// The changes that environment variables such as `SHMLIMIT_RATE_BASE` made when this handle opened the limiter
+    /// (R109). The changes apply to every program that uses the limiter, until the settings change again. Empty if
+    /// the limiter already had these values.
     pub fn environment_changes(&self) -> &[Change] {
         self.shared.environment.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Whether opening this handle made the limiter, and made it used up: its file was deleted by hand while other programs
-    /// have it open, and what they spent is not known. It fills as an empty one does; [`Builder::replace`](crate::Builder::replace) starts afresh.
+    /// Whether opening this handle created the limiter in a used-up state. This happens when its file was deleted
+    /// by hand while other programs have it open, because their usage is unknown. The limiter refills as an empty
+    /// one does. [`Builder::replace`](crate::Builder::replace) starts with a full one.
     pub fn was_made_used_up(&self) -> bool {
         self.shared.made_used_up.get().is_some_and(|used_up| *used_up)
     }
@@ -43,8 +45,8 @@ impl Limiter {
         self
     }
 
-    /// Records how a call ended that was not granted here: all who share the limiter hear of it (R140: while probing it
-    /// counts as a probe). With a grant at hand, [`Grant::record`](crate::Grant::record) is better.
+    /// Records how a call ended that has no grant. All processes that share the limiter take it into account (R140:
+    /// during probing it counts as a probe). If the call has a grant, use [`Grant::record`](crate::Grant::record).
     ///
     /// ```no_run
     /// # use shmlimit::{Limiter, NetError, Outcome};
@@ -60,8 +62,8 @@ impl Limiter {
         self.follow(|link| Ok(link.record(None, outcome)?))
     }
 
-    /// Counts an answer that was found in a cache (`hit`), or was not: for people and dashboards, nothing is decided by it
-    /// (R116).
+    /// Counts a cache lookup: found (`hit`) or not found. The counts are for people and dashboards, and no decision
+    /// depends on them (R116).
     pub fn count_cache(&self, hit: bool) -> Result<(), Error> {
         self.follow(|link| {
             let deadline = link.segment.deadline();
@@ -77,29 +79,32 @@ impl Limiter {
         })
     }
 
-    /// The breaker's state as it is stored: a timer that is due acts with the next call. [`BreakerState::Normal`] without
-    /// a breaker, and for a closed one. [`snapshot`](Limiter::snapshot) tells more, and costs more.
+    /// The stored state of the breaker. A due timer acts only with the next call. The result is
+    /// [`BreakerState::Normal`] without a breaker and for a closed one. [`snapshot`](Limiter::snapshot) gives more
+    /// details at a higher cost.
     pub fn state(&self) -> Result<BreakerState, Error> {
         self.follow(|link| link.segment.look(|view| view.health().state()))
     }
 
-    /// Puts the breaker into a state, or opens the gate that a Retry-After closed, for all who share the limiter at once
-    /// (R66, R142). Returns what that changed. [`Error::NoSuchState`] if its breaker does not have that state.
+    /// Puts the breaker into a state, or opens the gate that a Retry-After closed, at once for all processes that
+    /// share the limiter (R66, R142). Returns the transitions that this caused. [`Error::NoSuchState`] if the
+    /// limiter's breaker does not have that state.
     ///
     /// ```no_run
     /// # use shmlimit::{BreakerCommand, Limiter};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let limiter = Limiter::open("tmdb")?;
-    /// limiter.force(BreakerCommand::Offline)?; // nobody calls …
-    /// limiter.force(BreakerCommand::Online)?; // … until now, and then probes first
+    /// limiter.force(BreakerCommand::Offline)?; // no program calls …
+    /// limiter.force(BreakerCommand::Online)?; // … until now; the breaker then probes first
     /// # Ok(()) }
     /// ```
     pub fn force(&self, what: BreakerCommand) -> Result<Vec<Transition>, Error> {
         self.follow(|link| link.force(what))
     }
 
-    /// Changes one setting while the limiter is in use, for all who share it at once (R110), such as `concurrency` or
-    /// `breaker.p_throttle`; `docs/configuration.md` says which there are. Returns the policy that holds now.
+    /// Changes one setting while the limiter is in use, at once for all processes that share it (R110).
+    /// `docs/configuration.md` lists the keys, such as `concurrency` or `breaker.p_throttle`. Returns the new
+    /// policy.
     ///
     /// ```no_run
     /// # use shmlimit::Limiter;
@@ -113,8 +118,9 @@ impl Limiter {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
     }
 
-    /// Changes several settings at once while the limiter is in use, for all who share it (R144): those that are named, on
-    /// top of the ones it has ([`config::update`](crate::config::update)). Returns the policy that holds now.
+    /// Changes several settings at once while the limiter is in use, for all processes that share it (R144).
+    /// Settings that are not named keep their values ([`config::update`](crate::config::update)). Returns the new
+    /// policy.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -133,7 +139,7 @@ impl Limiter {
 }
 
 impl LimiterSegment {
-    /// Applies another policy, made from the one there is.
+    /// Applies a policy that is derived from the current one.
     pub(super) fn change_policy(
         &self,
         change: impl Fn(&Policy) -> Result<Policy, Error>,
@@ -149,8 +155,9 @@ impl LimiterSegment {
         let ((done, log_context), recent) = self.change(&attachment, &deadline, |tx, now| {
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
-            // Seldom, and often meant for all of them: nobody should find out by its own time, also not behind one who
-            // cannot be rung.
+            // A policy change is rare and often affects every waiting call. All of them are woken, because a call
+            // should not notice it only at its own next look, and a call that cannot be woken must not delay those
+            // behind it.
             Ok(((done, LogContext::of(tx, now)), Wakeups::each(queue::all(tx))))
         })?;
         done.map_err(|kind| self.no_such_state(what, kind))?;

@@ -1,4 +1,4 @@
-//! The directory of limiters, for whoever looks after it.
+//! The directory of limiters, for programs that administer it.
 
 use super::Limiter;
 use shmlimit_segment::Error;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The directory that is used, and what it is.
+/// The directory that limiters use, and its properties.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DirectoryFacts {
@@ -17,35 +17,36 @@ pub struct DirectoryFacts {
     pub path: PathBuf,
     /// Its owner.
     pub owner: Account,
-    /// Its permissions, as people write them.
+    /// Its permissions, formatted for people.
     pub access: String,
     /// The group that shares it, if it is shared.
     pub shared_with: Option<Account>,
-    /// What kind of place it is in.
+    /// The kind of storage it is on.
     pub storage: Storage,
-    /// Why a better directory was passed over, for people.
+    /// Why a better directory was not used, for people.
     pub note: Option<String>,
-    /// Why the usual default was not used, for people: its file system is not one for limiters.
+    /// Why the usual default was not used, for people: limiters cannot be on its file system.
     pub fallback: Option<String>,
     directory: Directory,
 }
 
-/// What kind of place a directory is in.
+/// The kind of storage that a directory is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Storage {
-    /// On this machine, and still there after a reboot.
+    /// On this machine, and kept across a reboot.
     Disk,
-    /// On this machine, in memory: emptied at boot.
+    /// In this machine's memory, and emptied at boot.
     Memory,
-    /// Other machines may see it. Holds its kind.
+    /// On a network file system, which other machines may see. Holds the type of the file system.
     Network(&'static str),
-    /// On this machine, but no limiter can be opened there: the file system loses locks. Holds its kind.
+    /// On this machine, but no limiter can be opened there, because the file system loses locks. Holds the type of
+    /// the file system.
     Lossy(&'static str),
 }
 
 impl Limiter {
-    /// The directory that would be used (default: the usual one), and what it is. Makes nothing.
+    /// The directory that would be used (default: the usual one), and its properties. Creates nothing.
     pub fn directory_facts(
         directory: Option<&Path>,
         allow_network_fs: bool,
@@ -72,19 +73,20 @@ impl Limiter {
 }
 
 impl DirectoryFacts {
-    /// Tries with a file of its own whether memory can be shared there, and whether a process that holds a liveness lock is
-    /// seen to live. Leaves nothing behind.
+    /// Tests with a temporary file whether memory can be shared in this directory, and whether a liveness lock
+    /// shows that its process is alive. Leaves no file behind.
     pub fn self_test(&self) -> Result<(), Error> {
         self.directory.self_test()
     }
 
-    /// How the permissions of a segment there, or of the creation lock, differ from those it would be made with, for people.
+    /// How the permissions of a segment in this directory, or of the creation lock, differ from those of a new one,
+    /// for people.
     pub fn permission_mismatch(&self, file_name: &str) -> Result<Option<String>, Error> {
         self.directory.permission_mismatch(file_name)
     }
 
-    /// Gives a segment there, or the creation lock, the permissions it would be made with. What is not ours is left alone.
-    /// Returns them, for people, if that changed anything.
+    /// Gives a segment in this directory, or the creation lock, the permissions of a new one. A file of another
+    /// owner is left alone. Returns the new permissions, for people, if that changed anything.
     pub fn fix_permissions(&self, file_name: &str) -> Result<Option<String>, Error> {
         self.directory.fix_permissions(file_name)
     }
@@ -94,16 +96,16 @@ impl DirectoryFacts {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ClockFacts {
-    /// Time since the machine was booted, counting suspend.
+    /// Time since the machine was booted, including suspend.
     pub since_boot: Duration,
-    /// How far the clocks of this process's time namespace are ahead of the machine's, in nanoseconds.
+    /// How far the clocks of this process's time namespace are ahead of the machine's clocks, in nanoseconds.
     pub namespace_shift: i64,
-    /// Time since 1970 (UTC).
+    /// Wall-clock time since 1970 (UTC).
     pub wall: Duration,
 }
 
 impl ClockFacts {
-    /// Reads the clocks; an error if one of them, or the identity of the boot, cannot be had.
+    /// Reads the clocks. Fails if a clock or the identity of the boot is not available.
     pub fn read() -> io::Result<ClockFacts> {
         let clock = Clock::discover()?;
         sys::boot_id()?;

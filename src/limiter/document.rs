@@ -1,7 +1,7 @@
 //! A snapshot as names and values: the object that `shmlimit status --json` prints.
 //!
-//! It follows from the description of the snapshot (`fields.rs`). The tool, Python and any program that prints or stores a
-//! snapshot convert the document as a whole, so that a new field appears in all of them.
+//! It is derived from the description of the snapshot (`fields.rs`). The tool, Python and any program that prints
+//! or stores a snapshot convert the document as a whole, so that a new field appears in all of them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,19 +13,19 @@ pub type Document = Vec<(Cow<'static, str>, Value)>;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// Nothing.
+    /// No value.
     Null,
-    /// Yes or no.
+    /// A truth value.
     Bool(bool),
     /// A whole number.
     Integer(u64),
     /// Any other number.
     Float(f64),
-    /// A text.
+    /// Text.
     Text(String),
     /// A list.
     List(Vec<Value>),
-    /// A document of its own.
+    /// A nested document.
     Object(Document),
 }
 
@@ -34,7 +34,7 @@ impl Value {
         Value::List(values.into_iter().map(Into::into).collect())
     }
 
-    /// Counts by a name that is known only when they are written, in the order of the names.
+    /// Counts by names that are known only at run time, in the order of the names.
     pub(super) fn counts<N: ToString>(counts: impl IntoIterator<Item = (N, u64)>) -> Value {
         let mut counts: Vec<(String, u64)> =
             counts.into_iter().map(|(name, count)| (name.to_string(), count)).collect();

@@ -1,5 +1,5 @@
-//! What is said to whoever listens, through `tracing`: one line for each thing that happened, with how the limiter is
-//! doing (R114, R115). Where nobody listens this costs a look at one word.
+//! Log events through `tracing`: one line for each event, with the condition of the limiter (R114, R115). Without a
+//! subscriber, an event costs one load.
 
 use super::ratio;
 use crate::describe;
@@ -17,10 +17,11 @@ use shmlimit_segment::{Changed, program_name};
 use std::fmt;
 use tracing::Level;
 
-/// Whose lines these are, for whoever filters them.
+/// The target of the events, for filters.
 const TARGET: &str = "shmlimit";
 
-/// One line with all keys of R114, and more of its own. `sleep` is how long the caller, or everybody, will wait.
+/// Logs one line with all keys of R114, and further keys of the event. `sleep` is how long the caller, or every
+/// caller, will wait.
 macro_rules! log_event {
     ($level:ident, $name:expr, $log_context:expr, $sleep:expr, $event:literal $(, $($more:tt)+)?) => {{
         let log_context: &LogContext = $log_context;
@@ -40,7 +41,7 @@ macro_rules! log_event {
     }};
 }
 
-/// What an operation changed by the way, each once: by the process that did it (R115).
+/// Logs the side effects of an operation, each once, by the process that caused them (R115).
 pub(super) fn log_recent(name: &str, recent: &RecentEvents) {
     if let Some(log_context) = &recent.log_context {
         each_transition(name, recent, log_context);
@@ -48,7 +49,7 @@ pub(super) fn log_recent(name: &str, recent: &RecentEvents) {
     }
 }
 
-/// A pause whose time was over.
+/// Logs the end of a pause whose time was over.
 fn each_end(name: &str, recent: &RecentEvents, log_context: &LogContext) {
     if let Some(pause) = &recent.ended {
         resumed(name, pause, None, log_context);
@@ -62,7 +63,8 @@ pub(super) fn paused(name: &str, pause: &Pause, now: Time, log_context: &LogCont
     log_event!(info, name, log_context, length, "paused", by, pid, reason);
 }
 
-/// A pause is over: an operator resumed the limiter, or, if `who` is `None`, the pause expired. `reason` is that of the pause.
+/// A pause is over. Either an operator resumed the limiter, or the pause expired (`who` is `None`). `reason` is
+/// that of the pause.
 pub(super) fn resumed(name: &str, pause: &Pause, who: Option<(u32, &str)>, log_context: &LogContext) {
     let pauser = program_name(&pause.program);
     let (pid, by, cause) = match who {
@@ -93,7 +95,8 @@ fn each_transition(name: &str, recent: &RecentEvents, log_context: &LogContext) 
     }
 }
 
-/// The same after an outcome, with what it was judged by: what it led to may have forgotten that.
+/// The same after an outcome, with the values that decided it. The outcome's effects may have reset these values in
+/// the state.
 pub(super) fn transitions_after(name: &str, recent: &RecentEvents, verdict: &Verdict) {
     if let Some(log_context) = &recent.log_context {
         each_transition(name, recent, &checked(log_context, verdict));
@@ -101,13 +104,13 @@ pub(super) fn transitions_after(name: &str, recent: &RecentEvents, verdict: &Ver
     }
 }
 
-/// How the limiter is doing after an outcome, if that is worth a line and somebody listens.
+/// The condition of the limiter after an outcome, if the outcome is worth a line and a subscriber wants it.
 pub(super) fn log_context_of<V: View>(v: &V, class: OutcomeClass, now: Time) -> Option<LogContext> {
     let wanted = class.is_backoff_target() && tracing::enabled!(target: TARGET, Level::WARN);
     wanted.then(|| LogContext::of(v, now))
 }
 
-/// A call failed in a way that asks for a wait, or for everybody to wait.
+/// A call failed in a way that makes the caller, or every caller, wait.
 pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, log_context: &LogContext) {
     let log_context = checked(log_context, verdict);
     let retry = verdict.advice.retry;
@@ -117,7 +120,7 @@ pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, lo
     }
 }
 
-/// An operator said so.
+/// An operator forced the breaker.
 pub(super) fn forced(name: &str, what: BreakerCommand, log_context: &LogContext) {
     match what {
         BreakerCommand::ClearGate => log_event!(info, name, log_context, None, "gate_cleared"),
@@ -125,7 +128,7 @@ pub(super) fn forced(name: &str, what: BreakerCommand, log_context: &LogContext)
     }
 }
 
-/// Another policy is effective.
+/// A new policy is effective.
 pub(super) fn changed(name: &str, changed: &Changed) {
     log_recent(name, &changed.recent);
     if changed.before != changed.policy {
@@ -133,7 +136,7 @@ pub(super) fn changed(name: &str, changed: &Changed) {
     }
 }
 
-/// The same by variables of the environment.
+/// Environment variables made a new policy effective.
 pub(super) fn patched(name: &str, changed: &Changed) {
     log_recent(name, &changed.recent);
     if changed.before != changed.policy {
@@ -146,7 +149,7 @@ pub(super) fn passed_over(name: &str, note: &str) {
     tracing::warn!(target: TARGET, limiter = name, event = "directory", "{note}");
 }
 
-/// A limiter was made with nothing to give.
+/// A limiter was created in a used-up state.
 pub(super) fn made_used_up(name: &str) {
     tracing::warn!(
         target: TARGET,
@@ -156,7 +159,7 @@ pub(super) fn made_used_up(name: &str) {
     );
 }
 
-/// Whether refusals are listened to.
+/// Whether a subscriber wants refusals.
 #[inline(always)]
 pub(super) fn wants_refusals() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
@@ -177,7 +180,7 @@ fn rounded(ratio: f64) -> f64 {
     (ratio * 1e4).round() / 1e4
 }
 
-/// What changed, made into words only if somebody listens.
+/// The changed settings, formatted only if a subscriber wants them.
 struct Changes<'c>(&'c Changed);
 
 impl fmt::Display for Changes<'_> {
@@ -186,14 +189,14 @@ impl fmt::Display for Changes<'_> {
     }
 }
 
-/// `1.8s`, or `-` if there is none.
+/// `1.8s`, or `-` for `None`.
 struct Seconds(Option<Nanos>);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             None | Some(Nanos::ZERO) => f.write_str("-"),
-            // Rounded up: who waits so long does not come too early.
+            // Rounded up, so that a caller that waits this long does not come too early.
             Some(time) => write!(f, "{}s", time.0.div_ceil(1_000_000) as f64 / 1e3),
         }
     }
@@ -208,7 +211,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A number, or `-` if there is none.
+/// A number, or `-` for `None`.
 struct OrNone(Option<u32>);
 
 impl fmt::Display for OrNone {
@@ -241,16 +244,16 @@ mod tests {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transition {
-    /// From which state.
+    /// The previous state.
     pub from: BreakerState,
-    /// To which.
+    /// The new state.
     pub to: BreakerState,
-    /// Why.
+    /// The cause.
     pub cause: TransitionCause,
 }
 
 impl Transition {
-    /// The changes of state among recent events.
+    /// The state changes among recent events.
     pub(super) fn all(recent: &RecentEvents) -> Vec<Transition> {
         recent.iter().map(|it| Transition { from: it.from, to: it.to, cause: it.cause }).collect()
     }

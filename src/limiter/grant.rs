@@ -1,4 +1,4 @@
-//! The answers: a grant, a refusal, or a failure.
+//! The possible answers to a call: a grant, a refusal, or a failure.
 
 use super::outcome::{Advice, Outcome};
 use super::owned::OwnedGrant;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The right to make one call. It holds a permit until it is released, cancelled or dropped.
 ///
-/// A grant belongs to the process that got it: after a fork the child's copy does nothing.
+/// A grant belongs to the process that acquired it. After a fork, the child's copy does nothing.
 #[derive(Debug)]
 #[must_use = "dropping a grant gives its permit back at once"]
 pub struct Grant<'l> {
@@ -26,13 +26,14 @@ impl<'l> Grant<'l> {
         Grant { link, attachment_id, ticket }
     }
 
-    /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
+    /// Ends the call and returns the permit. Dropping the grant does the same, but cannot report a failure.
     pub fn release(self) -> Result<(), Error> {
         let (link, attachment_id, ticket) = self.disarm();
         Ok(link.release(attachment_id, &ticket)?)
     }
 
-    /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
+    /// Cancels a call that was never sent. It returns the permit, and gives back the units of each rule that can
+    /// still take them (R129).
     ///
     /// ```
     /// # use shmlimit::{Limiter, Request};
@@ -50,7 +51,8 @@ impl<'l> Grant<'l> {
         Ok(link.cancel(attachment_id, &ticket)?)
     }
 
-    /// The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter (R130).
+    /// Ends the call, returns the permit, and records how the call ended for all processes that share the limiter
+    /// (R130).
     ///
     /// ```no_run
     /// # use shmlimit::{Limiter, Outcome, Request};
@@ -59,24 +61,25 @@ impl<'l> Grant<'l> {
     /// let grant = limiter.acquire(&Request::new())?;
     /// // … call the API: it says 429, Retry-After: 30 …
     /// let advice = grant.record(&Outcome::http(429, &[("Retry-After", "30")]))?;
-    /// assert!(advice.retry && advice.wait.as_secs() == 30); // and nobody calls for 30 seconds
+    /// assert!(advice.retry && advice.wait.as_secs() == 30); // no program calls for 30 seconds
     /// # Ok(()) }
     /// ```
     #[inline]
     pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Advice, Error> {
-        // In place: a ticket is fifteen words.
+        // The ticket is passed by reference, because it is fifteen words long.
         let recorded = self.link.record_call(self.attachment_id, &self.ticket, outcome)?;
         self.ticket.permit = Held::default();
         Ok(recorded)
     }
 
-    /// How long from now a leaky bucket wants the call held back, so that calls go out evenly (R25); zero for all other
-    /// rules.
+    /// How long from now the call should be delayed, so that a leaky bucket sends calls at even intervals (R25).
+    /// Zero for all other rules.
     pub fn delay(&self) -> Duration {
         Duration::from_nanos(self.ticket.delay.0)
     }
 
-    /// The same grant without the borrow of its limiter: to be stored, returned, or given to another task or thread.
+    /// The same grant without the borrow of its limiter. It can be stored, returned, or moved to another task or
+    /// thread.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, OwnedGrant, Policy, PolicyDraft, Request};
@@ -100,13 +103,14 @@ impl Drop for Grant<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.ticket.permit.total > 0 {
-            // A failure leaves the permit to be found when this process ends; there is nobody to tell here.
+            // `drop` cannot report a failure. If the release fails, the permit is reclaimed when this process
+            // exits.
             let _ = self.link.release(self.attachment_id, &self.ticket);
         }
     }
 }
 
-/// Not now: why, and when to ask again. Nothing was taken.
+/// The answer "not now", with the reason and the time for the next try. Nothing was taken.
 ///
 /// ```
 /// # use shmlimit::{AcquireError, Limiter, Reason, Request};
@@ -124,31 +128,31 @@ impl Drop for Grant<'_> {
 pub struct Refusal(shmlimit_kernel::Refusal);
 
 impl Refusal {
-    /// The first layer that stands in the way.
+    /// The first layer that refused the call.
     pub fn reason(&self) -> Reason {
         self.0.reason
     }
 
-    /// Which rule, by its place in the policy, if it was one.
+    /// The index of the rule in the policy, if a rule refused the call.
     pub fn rule(&self) -> Option<usize> {
         self.0.rule.map(usize::from)
     }
 
-    /// After this the layer in [`reason`](Self::reason) lets the call pass, absent other traffic; `None` = never, or
-    /// nobody knows.
+    /// The time after which the layer in [`reason`](Self::reason) admits the call, if no other call comes first;
+    /// `None` = never, or unknown.
     pub fn retry_after(&self) -> Option<Duration> {
         self.after(self.0.retry_at)
     }
 
-    /// Nobody who gives up before this can be served; `None` = never, or nobody knows, as with a pause without an end or
-    /// where all permits are out.
+    /// The earliest time at which the call could be served: a call with a shorter deadline is refused. `None` =
+    /// never, or unknown, for example for a pause without an end or while all permits are in use.
     pub fn ready_after(&self) -> Option<Duration> {
         self.after(self.0.ready_at).filter(|wait| !wait.is_zero())
     }
 
-    /// In how long calls are made again where the breaker or the gate blocks them all: as
-    /// [`retry_after`](Self::retry_after), but a Sleep is not over before the gate of a longer Retry-After opens. `None` =
-    /// never, or nobody knows.
+    /// The time until calls are possible again if the breaker or the gate blocks all of them. It is like
+    /// [`retry_after`](Self::retry_after), except that a Sleep does not end before the gate of a longer Retry-After
+    /// opens. `None` = never, or unknown.
     pub fn eta(&self) -> Option<Duration> {
         self.after(self.0.eta())
     }
@@ -184,13 +188,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why there is no grant.
+/// Why a call has no grant.
 #[derive(Debug, thiserror::Error)]
 pub enum AcquireError {
-    /// The limiter says: not now.
+    /// The limiter refused the call for now.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// The limiter could not be asked.
+    /// The limiter failed, so there is no decision.
     #[error(transparent)]
     Failed(Box<Error>),
 }

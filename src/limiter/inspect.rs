@@ -1,4 +1,4 @@
-//! A look at a limiter's file from outside: nothing is attached, locked or changed.
+//! Inspects a limiter's file from outside, without attaching, locking or changing anything.
 
 use super::builder::Builder;
 use super::fields::{Condition, PauseSnapshot};
@@ -18,66 +18,68 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a lock must be held by one and the same acquisition before that is worth a word: as long as callers wait for
-/// it. A holder that merely waits for a processor needs less, also on a machine with too much to do.
+/// How long one acquisition must hold the lock before it is reported: as long as callers wait for the lock. A
+/// holder that only waits for a processor needs less, even on an overloaded machine.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
-/// Between two looks.
+/// Time between two reads.
 const READ_INTERVAL: Duration = Duration::from_millis(5);
-/// How often a limiter that is changed all the time is looked at.
+/// How often a limiter that changes all the time is read.
 const READ_TRIES: u32 = 20;
 
-/// A limiter's file as it is, seen without becoming a participant.
+/// A limiter's file as an observer sees it, without attaching.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// Its owner.
     pub owner: Account,
-    /// How long ago it was made.
+    /// Time since it was created.
     pub age: Duration,
-    /// The effective policy. `None` while it is being changed, also by one who died.
+    /// The effective policy. `None` during a change, including a change that a dead process left unfinished.
     pub policy: Option<Policy>,
-    /// Replaced or removed, but its file is still there: somebody was killed meanwhile. Opening it puts that right.
+    /// Whether the segment was replaced or removed, but its file still exists, because a process was killed in
+    /// between. Opening the limiter repairs that.
     pub retired: bool,
-    /// Last used in another boot of the machine. Opening it makes its clock go on.
+    /// Whether it was last used in another boot of the machine. Opening it continues its clock.
     pub other_boot: bool,
-    /// Who has held the lock for a second or more, or died with it.
+    /// The process that has held the lock for a second or more, or died with it.
     pub lock: Option<LockHolder>,
-    /// Somebody died in the middle of a change. The next to open the limiter undoes it.
+    /// Whether a process died in the middle of a change. The next process that opens the limiter undoes the change.
     pub unfinished: bool,
-    /// The state is one that no use of the limiter leaves. The next to open the limiter starts it afresh, with nothing
-    /// to have.
+    /// Whether the state is one that no use of the limiter produces. The next process that opens the limiter resets
+    /// it to a used-up state.
     pub unsound: bool,
-    /// How often that has happened.
+    /// How often the state was reset.
     pub resets: u64,
-    /// Who is attached, dead or alive.
+    /// The attached processes, dead or alive.
     pub attached: Vec<Attached>,
-    /// Permits that nobody holds.
+    /// Permits without an attached owner.
     pub lost_permits: u32,
-    /// Calls in the queue that nobody waits for.
+    /// Calls in the queue without an attached owner.
     pub lost_waiters: usize,
-    /// How far the wall clock has been set since the limiter was last used; zero if it was used in another boot.
+    /// How far the wall clock was moved since the limiter was last used; zero if it was last used in another boot.
     pub wall_clock_set_by: Duration,
-    /// The pause that is on, if an operator has paused the limiter.
+    /// The current pause, if an operator has paused the limiter.
     pub paused: Option<PauseSnapshot>,
-    /// How the server is doing. `None` if the file was being changed all the time.
+    /// The condition of the server. `None` if the file was changing all the time.
     pub condition: Option<Condition>,
 }
 
-/// Who holds the lock of a segment.
+/// The process that holds the lock of a segment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LockHolder {
-    /// Process id, in its own pid namespace; 0 if it is not known.
+    /// Process id, in its own pid namespace; 0 if unknown.
     pub pid: u32,
     /// Its program name.
     pub program: String,
-    /// It lives: stopped, or starved. Else the lock is taken from it by the next to need it.
+    /// Whether it is alive: it is stopped or starved. If it is dead, the next process that needs the lock takes
+    /// over.
     pub alive: bool,
 }
 
-/// One who is attached.
+/// One attached process.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Attached {
@@ -85,19 +87,19 @@ pub struct Attached {
     pub pid: u32,
     /// Its program name.
     pub program: String,
-    /// Whether it lives.
+    /// Whether it is alive.
     pub alive: bool,
     /// Permits it holds.
     pub held: u32,
-    /// Since when it has held at least one.
+    /// How long it has held at least one permit.
     pub held_for: Option<Duration>,
-    /// Its calls in the queue.
+    /// Number of its calls in the queue.
     pub waiting: usize,
 }
 
 impl Builder {
-    /// Looks at the limiter without becoming a participant, waits for nobody, and does not change a byte. `None` if there
-    /// is none; an error if what is there cannot be used.
+    /// Inspects the limiter without attaching, without waiting for other processes, and without changing a byte.
+    /// `None` if the limiter does not exist. Fails if the file cannot be used.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -121,8 +123,8 @@ impl Builder {
 }
 
 impl super::Limiter {
-    /// Frees the places of all who died, gives back what they held and takes their calls out of the queue. Whoever needs
-    /// something of theirs does that anyway; this is for those who tidy up. Says how many there were.
+    /// Reclaims the slots, permits and queue places of all dead processes. Calls that need them do this anyway, so
+    /// this is for maintenance. Returns the number of dead processes.
     pub fn reclaim_dead(&self) -> Result<usize, Error> {
         self.follow(|link| {
             let deadline = link.segment.deadline();
@@ -154,7 +156,7 @@ impl Inspection {
         let whole = contents.is_some();
         let contents = match contents {
             Some(contents) => contents,
-            // Nobody is at it any more; what is half done is not looked at too closely.
+            // No process works on the state any more. The unfinished change is read as it is.
             None if unfinished => Contents::of(words, now, wall),
             None => Contents {
                 policy: Err(String::new()),
@@ -170,7 +172,8 @@ impl Inspection {
         let mut attached = Vec::new();
         for one in slots::all(words) {
             let alive = lives(one.slot)?;
-            // Who leaves takes its name off first: one without a liveness lock whose name is still there is dead.
+            // A process that leaves removes its name first. If the name is still present without a liveness lock,
+            // the process is dead.
             let stayed =
                 slots::participant(words, one.slot).is_some_and(|now| now.generation == one.generation);
             if alive || stayed {
@@ -192,7 +195,7 @@ impl Inspection {
             retired: layout::is_retired(words.load(layout::RETIRED)),
             other_boot,
             unfinished,
-            // A clock that has begun anew with the machine is put right, and no damage.
+            // A clock that restarted with the machine is corrected when the limiter is opened. It is not damage.
             unsound: whole && !other_boot && !contents.sound,
             lock,
             resets: words.load(layout::RESETS),
@@ -210,7 +213,7 @@ impl Inspection {
     }
 }
 
-/// What must be seen in one moment to fit together.
+/// Values that must be read at one moment to be consistent.
 struct Contents {
     policy: Result<Policy, String>,
     sound: bool,
@@ -246,7 +249,7 @@ impl Contents {
     }
 }
 
-/// Whether a change is under way that nobody has the lock for: only damage leaves that.
+/// Whether a change is in progress while no process holds the lock. Only damage causes this.
 fn is_abandoned(words: &Words) -> bool {
     let look = || {
         let free = lock::owner(words.lock().load(Ordering::Relaxed)).is_none();
@@ -257,7 +260,7 @@ fn is_abandoned(words: &Words) -> bool {
     first.0 && first.1 & 1 != 0 && look() == first
 }
 
-/// Who has held the lock for long: the same acquisition, or a dead one.
+/// The process that holds the lock for long or is dead: the same acquisition at every read.
 fn holder(
     verified: &Verified,
     lives: &impl Fn(usize) -> Result<bool, Error>,
@@ -268,7 +271,7 @@ fn holder(
         lock::owner(word).map(|by| (by, word & !lock::WAITERS))
     };
     let Some(first) = look() else { return Ok(None) };
-    // Only damage puts a slot there that cannot exist.
+    // A slot number that does not exist is caused only by damage.
     let alive = || Ok::<bool, Error>(first.0 < SLOTS && lives(first.0)?);
     let began = Instant::now();
     let mut lives_on = alive()?;
@@ -279,7 +282,7 @@ fn holder(
             return Ok(None);
         }
     }
-    // Who let go of it before it died is not meant.
+    // The process may have released the lock before it died. Then it is not the holder.
     if look() != Some(first) {
         return Ok(None);
     }

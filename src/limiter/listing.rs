@@ -1,4 +1,4 @@
-//! Which limiters there are.
+//! Lists the limiters of a directory.
 
 use super::Limiter;
 use shmlimit_segment::Error;
@@ -11,18 +11,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// The directory looked in.
+    /// The directory that was listed.
     pub directory: PathBuf,
     /// The names of the limiters there, in order.
     pub names: Vec<String>,
-    /// Why a better directory was passed over, for people.
+    /// Why a better directory was not used, for people.
     pub note: Option<String>,
 }
 
 impl Limiter {
     /// The limiters in a directory (default: the usual one).
     ///
-    /// No directory is an error, unless a better one was passed over: then there are none, and the note says why.
+    /// A missing directory is an error, unless a better directory was not used. In that case the list is empty, and
+    /// the note says why.
     pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
         let places = paths::places(directory);
         let (found, note) = Directory::look(&places, Allowances { make: false, network: true });

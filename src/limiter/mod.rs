@@ -1,4 +1,4 @@
-//! The handle: clock, segment, kernel and waiting, put together.
+//! The handle of a limiter: it connects clock, segment, kernel and queue.
 
 mod acquire;
 mod attempt;
@@ -64,8 +64,8 @@ const MAX_SUCCESSORS: usize = 4;
 
 /// A named budget, shared with every process that opens the same name in the same directory.
 ///
-/// Cheap to clone, usable from any thread, and from a forked child. Open it once per process: each `open` takes a
-/// slot of its own.
+/// It is cheap to clone, and usable from any thread and from a forked child. Open it once per process, because each
+/// `open` takes a slot.
 #[derive(Debug, Clone)]
 pub struct Limiter {
     shared: Arc<Shared>,
@@ -78,15 +78,15 @@ struct Shared {
     bounds: AttachOptions,
     chain: SegmentChain,
     group: Option<Group>,
-    /// Whether it is made again when it was deleted.
+    /// Whether the handle creates the limiter again after it was deleted.
     recreates: bool,
-    /// What variables of the environment changed when it was opened.
+    /// The changes of environment variables when the limiter was opened.
     environment: OnceLock<Vec<Change>>,
-    /// Whether it was made with nothing to give when it was opened.
+    /// Whether opening created the limiter in a used-up state.
     made_used_up: OnceLock<bool>,
 }
 
-/// The share of errors; 0 without samples.
+/// The ratio of errors; 0 without samples.
 fn ratio(errors: u64, samples: u32) -> f64 {
     if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
 }
@@ -96,12 +96,12 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 impl Limiter {
-    /// Opens a limiter in the usual directory, and makes it from the preset of its name if it is not there.
+    /// Opens a limiter in the usual directory. Creates it from the preset of the same name if it does not exist.
     pub fn open(name: &str) -> Result<Limiter, Error> {
         Limiter::builder(name).open()
     }
 
-    /// Opens a limiter with choices: rates, directory, policy, sharing.
+    /// Opens a limiter with options: rates, directory, policy, sharing.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -135,22 +135,22 @@ impl Limiter {
         Ok(Limiter { shared })
     }
 
-    /// Its name.
+    /// The limiter's name.
     pub fn name(&self) -> &str {
         self.shared.name.as_str()
     }
 
-    /// The directory it lives in.
+    /// The directory of the limiter.
     pub fn directory(&self) -> &Path {
         self.shared.directory.path()
     }
 
-    /// Whether that directory is emptied when the machine boots.
+    /// Whether the directory is emptied when the machine boots.
     pub fn is_volatile(&self) -> bool {
         self.shared.directory.is_volatile()
     }
 
-    /// Why a better directory was passed over, for people.
+    /// Why a better directory was not used, for people.
     pub fn directory_note(&self) -> Option<&str> {
         self.shared.directory.note.as_deref()
     }
@@ -160,19 +160,20 @@ impl Limiter {
         self.follow(|link| link.segment.policy())
     }
 
-    /// The name of the rule at that place in the policy, such as [`Refusal::rule`] says. Cheaper than the whole policy.
+    /// The name of the rule at this index in the policy, as [`Refusal::rule`] returns it. This is cheaper than
+    /// reading the whole policy.
     pub fn rule_name(&self, place: usize) -> Option<String> {
         let name = self.follow(|link| link.segment.look(|view| view.rule_name(place))).ok()??;
         Some(name.as_str().to_owned())
     }
 
-    /// Applies another policy for all processes at once: tokens are kept, and clipped to a smaller capacity
-    /// (R110). Units cannot change while a limiter is used.
+    /// Applies another policy, at once for all processes. Counts are kept, and clipped to a smaller capacity
+    /// (R110). Units cannot change while a limiter is in use.
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
         self.follow(|link| link.change_policy(|_| Ok(*policy)).map(drop))
     }
 
-    /// Everything there is to see, for people and dashboards.
+    /// The complete state of the limiter, for people and dashboards.
     ///
     /// ```no_run
     /// # use shmlimit::Limiter;
@@ -194,7 +195,7 @@ impl Limiter {
         self.shared.chain.newest()
     }
 
-    /// Does something as an operator, for a handle that has no slot of its own. `None` if there is no slot to be had.
+    /// Runs an operation as an operator, for a handle without a slot. `None` if no slot is free.
     fn as_operator<R>(&self, work: impl FnOnce(&Segment) -> Result<R, Error>) -> Result<Option<R>, Error> {
         let Shared { name, directory, bounds, .. } = &*self.shared;
         match opening::open_once(directory, name, bounds.as_operator()) {
@@ -204,14 +205,16 @@ impl Limiter {
         }
     }
 
-    /// Does something with the segment, and with its successor if it turns out to be deleted or replaced.
+    /// Runs an operation on the segment. If the segment turns out to be deleted or replaced, runs it on the
+    /// successor.
     #[cold]
     fn follow<'l, R>(&'l self, work: impl Fn(&'l LimiterSegment) -> Result<R, Error>) -> Result<R, Error> {
         let mut link = self.newest();
         for _ in 0..MAX_SUCCESSORS {
             match work(link) {
                 Err(Error::Unsettled { .. }) => {
-                    // Where a thousand threads wait, each would attach, and most would find no slot or no lock.
+                    // With many waiting threads, only one follows. Otherwise each thread would attach, and most
+                    // would find no slot or no lock.
                     let is_followed = || !std::ptr::eq(link, self.newest());
                     let followed = link.segment.run_on_one_thread(is_followed, || {
                         let Shared { name, directory, bounds, recreates, .. } = &*self.shared;
@@ -220,7 +223,7 @@ impl Limiter {
                         self.shared.chain.succeed(link, successor);
                         Ok(())
                     });
-                    // Another thread may have done it meanwhile, and let go of the old one.
+                    // Another thread may have followed meanwhile, and released the old segment.
                     if !is_followed() {
                         followed?;
                     }

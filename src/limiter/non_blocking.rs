@@ -1,4 +1,4 @@
-//! For callers that hold a lock of their own, such as an interpreter's: what needs no waiting for others.
+//! Operations that do not wait for other processes, for callers that hold a lock such as an interpreter's.
 
 use super::Limiter;
 use super::grant::Grant;
@@ -6,8 +6,8 @@ use super::owned::OwnedGrant;
 use super::request::Request;
 
 impl Limiter {
-    /// A grant, if it can be had without waiting for anybody, also not for one who is just changing the segment. `None`
-    /// says nothing else than that: nothing was taken or counted, ask by [`acquire`](Self::acquire) or
+    /// A grant, if it is available without waiting for any other process, including one that is just changing the
+    /// segment. `None` means only that: nothing was taken or counted, so use [`acquire`](Self::acquire) or
     /// [`try_acquire`](Self::try_acquire).
     ///
     /// ```
@@ -18,7 +18,7 @@ impl Limiter {
     /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
     /// let grant = match limiter.acquire_at_once(&Request::new()) {
     ///     Some(grant) => grant,
-    ///     None => limiter.acquire(&Request::new())?, // here others are let go on first
+    ///     None => limiter.acquire(&Request::new())?, // release the other lock before this call
     /// };
     /// # assert!(limiter.acquire_at_once(&Request::new()).is_none());
     /// # grant.release()?;
@@ -36,7 +36,8 @@ impl Limiter {
         }
     }
 
-    /// Whether somebody is changing the segment just now, so that the next call may have to wait for the lock. A hint.
+    /// Whether a process is changing the segment at this moment, so that the next call may have to wait for the
+    /// lock. This is only a hint.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.newest().segment.is_busy()
@@ -44,7 +45,7 @@ impl Limiter {
 }
 
 impl OwnedGrant {
-    /// [`Limiter::is_busy`] of the limiter that gave it.
+    /// The same as [`Limiter::is_busy`], for the limiter of this grant.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.link().is_some_and(|link| link.segment.is_busy())

@@ -1,13 +1,14 @@
-//! Opening a limiter on a test clock.
+//! Opens a limiter on a test clock.
 
 use super::builder::Builder;
 use crate::test_clock::TestClock;
 use shmlimit_segment::Error;
 
 impl Builder {
-    /// Takes the time from a [`TestClock`], for tests of programs that use a limiter: no call sleeps for a known time. The
-    /// [`directory`](Self::directory) must be named too, so that virtual time never reaches a limiter that others share; a
-    /// temporary one is best. A limiter that runs on another clock cannot be opened ([`Error::Foreign`]).
+    /// Takes the time from a [`TestClock`], for tests of programs that use a limiter. No call sleeps for a known
+    /// time. The [`directory`](Self::directory) is required too, best a temporary one, so that virtual time never
+    /// reaches a limiter that other programs share. A limiter that runs on another clock cannot be opened
+    /// ([`Error::Foreign`]).
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,7 +26,7 @@ impl Builder {
         self
     }
 
-    /// An error if virtual time could reach the directory that programs share.
+    /// Fails if virtual time could reach the directory that programs share.
     pub(super) fn check_test_directory(&self) -> Result<(), Error> {
         if self.clock.is_test() && self.directory.is_none() {
             return Err(Error::BadValue {

@@ -1,4 +1,4 @@
-//! Opening a limiter: finding it, making it, and giving it the settings that were asked for.
+//! Opens a limiter: finds it or creates it, and applies the requested settings.
 
 use super::Limiter;
 use super::builder::{Builder, OnMismatch};
@@ -16,21 +16,21 @@ use shmlimit_segment::paths::{self, LimiterName};
 use shmlimit_segment::{AttachOptions, Role, Segment};
 use std::io::ErrorKind;
 
-/// How often a limiter that keeps changing under our hands is opened again before giving up.
+/// How often opening is tried while other processes keep replacing the limiter.
 const TRIES: usize = 64;
-/// After so many tries it is opened under the creation lock, where nothing replaces it meanwhile.
+/// After this number of tries, the limiter is opened under the creation lock. No process can replace it there.
 const UNLOCKED_TRIES: usize = 8;
 
 impl Builder {
-    /// Opens the limiter, and makes it if it is not there. [`on_mismatch`](Self::on_mismatch) says what happens if it is
-    /// there with other settings.
+    /// Opens the limiter, and creates it if it does not exist. [`on_mismatch`](Self::on_mismatch) decides what
+    /// happens if it exists with other settings.
     pub fn open(self) -> Result<Limiter, Error> {
         until_settled(|| self.open_now())
     }
 
     fn open_now(&self) -> Result<Limiter, Error> {
         let wanted = match self.wanted() {
-            // Single settings go on top of those of the limiter, and need not be enough for a new one.
+            // Single settings go on top of those of an existing limiter. They may not be enough for a new one.
             Err(lacking) if self.on_mismatch != OnMismatch::Error && is_not_one_rule(&lacking) => {
                 return self.open_lacking(lacking);
             }
@@ -40,11 +40,11 @@ impl Builder {
             Some(policy) => Some(policy),
             None => presets::policy(&self.name).transpose()?,
         };
-        // What cannot be made must be there, and its directory with it.
+        // Without a policy for a new limiter, the limiter and its directory must exist.
         let Some(make) = make else { return self.open_existing_now() };
         let (name, directory) = self.place(true)?;
         let mut used_up = false;
-        // Variables that do not fit are an error before anything is made. What they change is told as a change, below.
+        // Invalid variables are an error before anything is created. Their changes are reported below.
         self.patched(&make)?;
         let segment = settle_noting(&directory, &name, self.bounds, Some(make), &mut used_up)?;
         let changes = match wanted {
@@ -59,7 +59,7 @@ impl Builder {
         Ok(limiter.after_changes(changes).noting_used_up(used_up))
     }
 
-    /// Opens the limiter that is there. If there is none, `lacking` says what a new one needs.
+    /// Opens an existing limiter. If it does not exist, the error is `lacking`, which says what a new one needs.
     fn open_lacking(&self, lacking: Error) -> Result<Limiter, Error> {
         let place = self.place(false).and_then(|(name, directory)| {
             let segment = settle(&directory, &name, self.bounds, None)?;
@@ -78,7 +78,7 @@ impl Builder {
         Ok(limiter.after_changes(changes))
     }
 
-    /// An error if the limiter has another policy.
+    /// Fails if the limiter has another policy.
     fn check(
         &self,
         name: &LimiterName,
@@ -101,8 +101,8 @@ impl Builder {
         Err(Error::ConfigMismatch { name, directory, differences, updatable })
     }
 
-    /// A hot change to the settings that were asked for, which keeps what the rules have seen (R144). Returns what the
-    /// environment changed in it.
+    /// Changes a limiter in use to the requested settings, and keeps the counts of its rules (R144). Returns what
+    /// the environment changed in it.
     fn update(
         &self,
         name: &LimiterName,
@@ -121,7 +121,7 @@ impl Builder {
         }
     }
 
-    /// Opens the limiter only if it is there; makes neither it nor its directory.
+    /// Opens the limiter only if it exists. Creates neither the limiter nor its directory.
     pub fn open_existing(self) -> Result<Limiter, Error> {
         until_settled(|| self.open_existing_now())
     }
@@ -134,7 +134,7 @@ impl Builder {
         Ok(limiter.after_changes(changes))
     }
 
-    /// Makes the limiter; an error if it is there already.
+    /// Creates the limiter. Fails if it exists already.
     pub fn create(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
         let policy = self.made_from(&name, &directory)?;
@@ -148,7 +148,7 @@ impl Builder {
         Ok(limiter.noting_used_up(used_up))
     }
 
-    /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
+    /// Creates a new limiter in place of the existing one, if any. Its users switch to the new one within a second.
     pub fn replace(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
         let seed = InitialState::fresh(self.made_from(&name, &directory)?);
@@ -156,7 +156,8 @@ impl Builder {
         let replaced = create::replace(&directory, &name, &seed, || {
             match open_once(&directory, &name, self.bounds.as_operator()) {
                 Ok(Some(there)) => old.insert(there).retire(),
-                // What cannot be opened has no users to tell; it is replaced all the same, unless it is no segment at all.
+                // A segment that cannot be opened has no users to notify. It is replaced anyway, unless the file is
+                // not a segment.
                 Ok(None)
                 | Err(
                     Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. },
@@ -164,7 +165,8 @@ impl Builder {
                 Err(error) => Err(error),
             }
         });
-        // Only now: before, they would find no successor, and all wait for the creation lock.
+        // The hand-over comes after the replacement. Earlier, the users would find no successor, and all would wait
+        // for the creation lock.
         if let Some(old) = old {
             old.wake_all(old.sleepers());
         }
@@ -173,7 +175,7 @@ impl Builder {
         Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
     }
 
-    /// What the limiter is to be made from.
+    /// The policy for a new limiter.
     fn made_from(&self, name: &LimiterName, directory: &Directory) -> Result<Policy, Error> {
         let unknown = || Error::UnknownLimiter {
             name: name.as_str().to_owned(),
@@ -186,13 +188,12 @@ impl Builder {
         self.patched(&policy)
     }
 
-    /// What the environment makes of a policy.
+    /// The policy after the environment is applied.
     fn patched(&self, policy: &Policy) -> Result<Policy, Error> {
         if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
     }
 
-    /// The operator's hot patch (R110): what the environment says is applied for all, logged by the process that did
-    /// it, and returned.
+    /// Applies the environment as an operator's change (R110) for all processes, logs it, and returns it.
     fn patch(&self, segment: &Segment) -> Result<Vec<Change>, Error> {
         let there = segment.policy()?;
         if self.patched(&there)? == there {
@@ -223,7 +224,7 @@ impl Builder {
     }
 }
 
-/// Whether settings of one rule were given without a rule.
+/// Whether the error is about settings for one rule in a configuration without a rule.
 fn is_not_one_rule(error: &Error) -> bool {
     match error {
         Error::Config(why) => matches!(why.downcast_ref(), Some(ConfigError::NotOneRule { .. })),
@@ -231,7 +232,7 @@ fn is_not_one_rule(error: &Error) -> bool {
     }
 }
 
-/// Settings that only a new limiter can have, as the error of a limiter that does not fit.
+/// Settings that only a new limiter can have, as an [`Error::DoesNotFit`].
 fn does_not_fit(name: &LimiterName, directory: &Directory, error: Error) -> Error {
     let problem = match &error {
         Error::Config(why) => match why.downcast_ref() {
@@ -250,7 +251,7 @@ fn does_not_fit(name: &LimiterName, directory: &Directory, error: Error) -> Erro
     Error::DoesNotFit { name, directory, problem }
 }
 
-/// Opens again what was replaced between being opened and being used for the first time.
+/// Opens the limiter again if it was replaced between opening and first use.
 fn until_settled(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, Error> {
     for _ in 1..UNLOCKED_TRIES {
         match open() {
@@ -268,7 +269,7 @@ pub(super) fn open_once(
 ) -> Result<Option<Segment>, Error> {
     let Some(verified) = file::open(directory, name)? else { return Ok(None) };
     if bounds.role == Role::Observer && verified.needs_repair()? {
-        // Attaching repairs. Where that is not possible, what is there is shown.
+        // Attaching repairs the segment. If it cannot attach, the observer shows the segment as it is.
         match Segment::attach(verified, bounds.as_operator()) {
             Err(Error::SlotsFull { .. }) => {}
             repaired => drop(repaired?),
@@ -279,7 +280,7 @@ pub(super) fn open_once(
     Segment::attach(verified, bounds).map(Some)
 }
 
-/// Opens the segment that is there, or makes one with that policy, until one of the two has worked.
+/// Opens the existing segment, or creates one with this policy, until one of the two succeeds.
 fn settle(
     directory: &Directory,
     name: &LimiterName,
@@ -289,7 +290,7 @@ fn settle(
     settle_noting(directory, name, bounds, make, &mut false)
 }
 
-/// [`settle`], which notes if it made one with nothing to give.
+/// Does the same as [`settle`], and notes whether it created a segment in a used-up state.
 fn settle_noting(
     directory: &Directory,
     name: &LimiterName,
@@ -319,9 +320,9 @@ fn settle_noting(
     Err(Error::Unsettled { path: directory.path().join(name.file_name()) })
 }
 
-/// The segment that takes the place of one that was deleted, replaced or retired. Where there is none, it goes on
-/// with the same policy; if the old one was merely deleted, also with what its rules had seen. Unless it must not be made;
-/// and one that was removed on purpose does not come back by itself.
+/// The segment that replaces one that was deleted, replaced or retired. If there is none, a new one is created with
+/// the same policy, and also with the counts of the rules if the old one was merely deleted. `None` if the handle
+/// must not create one, or if the limiter was removed on purpose.
 pub(super) fn successor(
     directory: &Directory,
     name: &LimiterName,
@@ -329,14 +330,14 @@ pub(super) fn successor(
     old: &Segment,
     make: bool,
 ) -> Result<LimiterSegment, Error> {
-    // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
+    // The old segment is read only if there is no other. It may be damaged, and that may be why it was replaced.
     let mut there = settle(directory, name, bounds, None);
     for _ in 0..TRIES {
         if !make || old.is_removed() || !matches!(there, Err(Error::UnknownLimiter { .. })) {
             break;
         }
         let created = create::create_with(directory, name, |before, generation| match before {
-            // A later segment than the old one was.
+            // This segment is later than the old one.
             PreviousLimiter::Removed => Ok(None),
             _ => old.succession(generation).map(Some),
         })?;
@@ -346,7 +347,7 @@ pub(super) fn successor(
         there = settle(directory, name, bounds, None);
     }
     let segment = there?;
-    // So that the others who still use it go over at once.
+    // Other processes that still use the old segment then switch at once.
     old.hand_over();
     LimiterSegment::new(name.clone(), segment)
 }

@@ -1,4 +1,4 @@
-//! Telling a limiter how a call ended, and what it makes of that.
+//! Records how a call ended, and derives the advice.
 
 use super::Limiter;
 use super::events::{self, Transition};
@@ -25,21 +25,21 @@ use std::str::FromStr;
 use std::time::Duration;
 
 shmlimit_kernel::named_enum! {
-    /// Why a call got no answer (R43).
+    /// Why a call got no response (R43).
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum NetError {
-        /// No connection in time.
+        /// The connection was not established in time.
         ConnectTimeout => "connect_timeout",
-        /// No answer in time.
+        /// The response did not arrive in time.
         ReadTimeout => "read_timeout",
-        /// No such name, or nobody to ask.
+        /// The name does not exist, or no name server answered.
         Dns => "dns",
         /// The connection was refused or broke.
         Connection => "connection",
     }
-    /// All of them.
+    /// All errors.
     pub const ALL;
-    /// The name everywhere outside of Rust.
+    /// The name in configuration, JSON and other languages.
     pub const fn as_str;
     /// The names, in the order of the variants.
     pub const NAMES;
@@ -73,14 +73,14 @@ enum End {
     NoAnswer(NetError),
 }
 
-/// How a call ended, as it is counted (R116).
+/// The code under which an outcome is counted (R116).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OutcomeCode {
-    /// With this HTTP status.
+    /// An HTTP status.
     Status(u16),
-    /// Without an answer.
+    /// A call without a response.
     Error(NetError),
-    /// With one of those that came after the 63 first other ones.
+    /// Any status after the first 63 different ones.
     Other,
 }
 
@@ -93,7 +93,7 @@ impl OutcomeCode {
         }
     }
 
-    /// The code of that number; a damaged one is among the others.
+    /// The code with this stored number. An invalid number gives `Other`.
     pub(super) fn of(number: u16) -> OutcomeCode {
         let error = NetError::ALL.into_iter().find(|error| OutcomeCode::Error(*error).number() == number);
         match (error, OutcomeClass::of_status(number)) {
@@ -148,13 +148,13 @@ impl End {
 }
 
 impl<'o> Outcome<'o> {
-    /// The server answered with this status, and these headers: Retry-After is heeded, and what they say about its
-    /// limits if the limiter is configured for them.
+    /// The server answered with this status and these headers. Retry-After is respected. Rate limit headers are
+    /// read if the limiter is configured for them.
     pub const fn http(status: u16, headers: &'o [Header<'o>]) -> Outcome<'o> {
         Outcome::new(End::Status(status), headers)
     }
 
-    /// There was no answer. Which error it was is for people; all of them count alike.
+    /// The server did not answer. The kind of error is for people, and all kinds count alike.
     pub const fn error(error: NetError) -> Outcome<'o> {
         Outcome::new(End::NoAnswer(error), &[])
     }
@@ -163,7 +163,8 @@ impl<'o> Outcome<'o> {
         Outcome { end, headers, attempt: None, latency: None, priority: None, actual: &[] }
     }
 
-    /// Which attempt it was, from 1. Without it, failures in a row are counted, whoever made them (R77).
+    /// The number of the attempt, from 1. Without it, consecutive failures of all processes are counted instead
+    /// (R77).
     #[must_use]
     pub const fn attempt(mut self, attempt: u32) -> Outcome<'o> {
         self.attempt = Some(attempt);
@@ -177,28 +178,28 @@ impl<'o> Outcome<'o> {
         self
     }
 
-    /// For whom it was made, where that is not known from a grant: decides how often to try again (R76).
+    /// The priority of the call if it has no grant. It decides how often the call may be retried (R76).
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Outcome<'o> {
         self.priority = Some(priority);
         self
     }
 
-    /// What it really cost, of those units of which that is known by now; the others cost what was asked for (R129).
+    /// The actual cost, for units whose cost is known by now. The other units keep the requested cost (R129).
     #[must_use]
     pub const fn cost(mut self, actual: &'o [(&'o str, u64)]) -> Outcome<'o> {
         self.actual = actual;
         self
     }
 
-    /// Whether it is nothing but the usual success, which cost what was asked for.
+    /// Whether this is a plain success whose cost is the requested one.
     #[inline]
     fn is_plain_success(&self) -> bool {
         matches!(self.end, End::Status(ledger::USUAL)) && self.actual.is_empty()
     }
 
-    /// What the kernel is told. `ticket` is the call's, if it has one.
-    /// `made` is its grant's, also one whose permit is somebody else's.
+    /// The report for the kernel. `ticket` is the call's, if it has one. `made` is the time of its grant, even if
+    /// the permit belongs to another process.
     fn report(
         &self,
         link: &LimiterSegment,
@@ -233,32 +234,32 @@ impl<'o> Outcome<'o> {
     }
 }
 
-/// What a limiter made of an outcome.
+/// The answer of a limiter to an outcome: whether to retry, and when.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Advice {
-    /// How the call ended, as far as it matters.
+    /// The class of the outcome.
     pub outcome_class: OutcomeClass,
-    /// Outcomes that count, this one included.
+    /// Number of outcomes that count, including this one.
     pub samples: u32,
-    /// The ratio of errors among them.
+    /// The ratio of errors among these outcomes.
     pub error_ratio: f64,
-    /// Successive 429.
+    /// Number of consecutive 429 responses.
     pub consec429: u32,
-    /// How long to wait before trying again, drawn at random where the policy says so.
+    /// How long to wait before the next try. It is random if the policy has jitter.
     pub wait: Duration,
-    /// The longest that wait could have been.
+    /// The upper bound of a random wait.
     pub wait_at_most: Duration,
-    /// Where the wait comes from; `None` if there is nothing to wait for.
+    /// The source of the wait; `None` if there is no wait.
     pub wait_source: Option<WaitSource>,
-    /// Whether to try again (R76).
+    /// Whether to retry (R76).
     pub retry: bool,
-    /// What this changed, and timers that were due.
+    /// The transitions that this outcome and due timers caused.
     pub transitions: Vec<Transition>,
 }
 
 impl Advice {
-    /// What is said of a success while all is well.
+    /// The advice for a success in a healthy limiter.
     const fn success(samples: u32) -> Advice {
         Advice {
             outcome_class: OutcomeClass::Ok,
@@ -275,8 +276,8 @@ impl Advice {
 }
 
 impl LimiterSegment {
-    /// Records how the call of a grant ended. If the limiter was replaced meanwhile, the permit is gone with it, but what
-    /// the server said concerns those who use its successor.
+    /// Records how the call of a grant ended. If the limiter was replaced meanwhile, the permit no longer exists,
+    /// but the outcome is recorded for the successor.
     #[inline(always)]
     pub(super) fn record_call(
         &self,
@@ -290,7 +291,7 @@ impl LimiterSegment {
                 let priority = outcome.priority.unwrap_or(priority_of(ticket));
                 let recorded =
                     Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })?;
-                // Not earlier: a grant that could not be recorded is still to be released.
+                // Only after the outcome is recorded: a grant that could not be recorded must still be released.
                 if self.segment.is_present(attachment_id) {
                     self.segment.returned_too_late(ticket.permit.total);
                 }
@@ -300,7 +301,7 @@ impl LimiterSegment {
         }
     }
 
-    /// Records how a call ended, by the short way if there is one.
+    /// Records how a call ended, by the fast path if possible.
     #[inline(always)]
     pub(super) fn record(
         &self,
@@ -316,12 +317,12 @@ impl LimiterSegment {
         self.record_full(grant, outcome)
     }
 
-    /// The short way of [`decide::record_success_fast`], if nothing is in the way.
+    /// The fast path of [`decide::record_success_fast`], if its conditions hold.
     #[inline(always)]
     fn record_success_fast(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
         let attachment = self.segment.present().filter(|attachment| attachment.id == attachment_id)?;
         let (mut tx, now) = self.segment.begin_at_once(&attachment, self.segment.raw_now(&attachment))?;
-        // A Retry-After says nothing where all went well; and where headers set the pace, all needs attention.
+        // A Retry-After has no meaning on a success. A limiter that reads headers needs the full path.
         let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
         let samples = decide::record_success_fast(&mut tx, attachment.slot, ticket, latency, now);
         let committed = tx.commit().is_ok();
@@ -329,7 +330,8 @@ impl LimiterSegment {
         samples.filter(|_| committed)
     }
 
-    /// Records how a call ended: of a grant, unless that is from before a fork, or of one nobody here granted.
+    /// Records how a call ended. The call has a grant, unless that is from before a fork or the call was never
+    /// granted.
     #[inline(never)]
     fn record_full(
         &self,
@@ -339,8 +341,8 @@ impl LimiterSegment {
         let segment = &self.segment;
         let deadline = segment.deadline();
         let attachment = segment.attachment_within(&deadline)?;
-        // After a fork the permit is the parent's; what the child has seen of the server counts all the same, and when the
-        // call was granted is known (R140).
+        // After a fork the permit belongs to the parent. The child's outcome still counts, and the time of the
+        // grant is known (R140).
         let ticket =
             grant.filter(|(attachment_id, _)| segment.is_present(*attachment_id)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
@@ -365,7 +367,7 @@ impl LimiterSegment {
         Ok(recorded(report.class, &verdict, &recent))
     }
 
-    /// What headers say about the server's limits, if the limiter is configured for them, and the wall time of that.
+    /// The rate limits in the headers, if the limiter is configured for them, and the wall time of reading them.
     fn readings(&self, headers: &[Header<'_>]) -> Result<(u64, Vec<(String, Reading)>), Error> {
         if headers.is_empty() {
             return Ok((0, Vec::new()));
@@ -376,7 +378,7 @@ impl LimiterSegment {
         Ok((wall, parser.map(|parser| parser.parse(headers, wall)).unwrap_or_default()))
     }
 
-    /// Which calls to wake after an outcome; `before` is the health before it.
+    /// The calls to wake after an outcome. `before` is the health state before it.
     fn wakeups_for(&self, tx: &mut Tx<'_>, attachment: &Attachment, before: &Health) -> Wakeups {
         if tx.waiting().is_empty() {
             return Wakeups::NONE;
@@ -385,7 +387,8 @@ impl LimiterSegment {
         if health.transitions != before.transitions && health.state().blocks().is_some() {
             Wakeups::each(queue::all(tx))
         } else if health.gate_until > before.gate_until {
-            // Nobody can go, but some wait in vain from here on, and are told (R132).
+            // No call can proceed, but some calls can no longer meet their deadline. They are woken to be refused
+            // (R132).
             Wakeups::each(queue::giving_up_before(tx, health.gate_until))
         } else {
             Wakeups::first(self.segment.after_change(tx, attachment))
@@ -408,12 +411,12 @@ fn recorded(class: OutcomeClass, verdict: &Verdict, recent: &RecentEvents) -> Ad
     }
 }
 
-/// For whom a call was made, as far as that decides how often it is tried again.
+/// The priority of the call, as far as it decides the number of retries.
 fn priority_of(ticket: &Ticket) -> Priority {
     if ticket.permit.background > 0 { Priority::Background } else { Priority::User }
 }
 
-/// This process, as its slot names it.
+/// This process as its slot identifies it.
 fn reporter(tx: &Tx<'_>, attachment: &Attachment) -> Reporter {
     let base = slot_base(attachment.slot);
     let program: [u64; 2] = tx.words().load_array(base + slot::PROGRAM);

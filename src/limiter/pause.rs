@@ -36,13 +36,13 @@ impl PauseRequest {
         PauseRequest::default()
     }
 
-    /// The pause ends by itself after this time.
+    /// Ends the pause by itself after this time.
     #[must_use]
     pub fn duration(self, length: Duration) -> PauseRequest {
         PauseRequest { length: Some(length), ..self }
     }
 
-    /// Why, for people: up to 64 bytes of one line.
+    /// The reason, for people: up to 64 bytes of one line.
     #[must_use]
     pub fn reason(self, text: impl Into<String>) -> PauseRequest {
         PauseRequest { reason: text.into(), ..self }
@@ -67,7 +67,7 @@ impl PauseRequest {
 }
 
 impl PauseSnapshot {
-    /// The pause as names and values: its part of [`Snapshot::document`](crate::Snapshot::document).
+    /// The pause as names and values, as in [`Snapshot::document`](crate::Snapshot::document).
     pub fn document(&self) -> Document {
         schema::document(self)
     }
@@ -93,19 +93,20 @@ impl PauseSnapshot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Paused {
-    /// The pause now in effect.
+    /// The new pause.
     pub pause: PauseSnapshot,
     /// The pause that it replaced, if one was in effect.
     pub replaced: Option<PauseSnapshot>,
 }
 
 impl Limiter {
-    /// Stops all calls for a while, for all processes that share the limiter (R148). Calls that wait keep waiting, and new
-    /// ones join them. [`try_acquire`](Self::try_acquire), and requests whose deadline ends before a known end of the
-    /// pause, are refused with [`Reason::Paused`](crate::Reason::Paused). Releases and outcomes are recorded as usual.
+    /// Stops all calls for a while, for all processes that share the limiter (R148). Waiting calls keep waiting,
+    /// and new calls join them. [`try_acquire`](Self::try_acquire), and requests whose deadline ends before a known
+    /// end of the pause, are refused with [`Reason::Paused`](crate::Reason::Paused). Releases and outcomes are
+    /// recorded as usual.
     ///
-    /// The pause belongs to the limiter: it outlasts this process and, where the directory does, a reboot. A second pause
-    /// replaces the first.
+    /// The pause belongs to the limiter. It outlasts this process and, if the directory does, a reboot. A second
+    /// pause replaces the first.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, PauseRequest, Policy, PolicyDraft, Reason, Request};
@@ -128,8 +129,8 @@ impl Limiter {
         self.follow(|link| link.pause(request))
     }
 
-    /// Ends a pause: waiting calls go on in their turn. Returns the pause that it ended; `None` if the limiter was not
-    /// paused.
+    /// Ends a pause, and waiting calls proceed in their turn. Returns the ended pause; `None` if the limiter was
+    /// not paused.
     pub fn resume(&self) -> Result<Option<PauseSnapshot>, Error> {
         self.follow(LimiterSegment::resume)
     }
@@ -174,7 +175,7 @@ impl LimiterSegment {
                 Ok(((ended, identity(tx, &attachment), now, LogContext::of(tx, now)), wakeups))
             })?;
         if ended.is_some() {
-            // The line below says that an operator ended it.
+            // The operator's event is logged below instead.
             recent.ended = None;
         }
         events::log_recent(self.name(), &recent);
@@ -186,7 +187,7 @@ impl LimiterSegment {
     }
 }
 
-/// Process id and program name of this process, as its slot has them.
+/// Process id and program name of this process, as stored in its slot.
 fn identity(tx: &Tx<'_>, attachment: &Attachment) -> (u64, [u8; 16]) {
     let base = slot_base(attachment.slot);
     let program: [u64; 2] = tx.words().load_array(base + slot::PROGRAM);

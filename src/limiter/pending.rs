@@ -1,4 +1,4 @@
-//! Waiting step by step, for event loops that are not Rust's.
+//! Waits step by step, for event loops of other languages.
 
 use super::Limiter;
 use super::grant::AcquireError;
@@ -8,8 +8,9 @@ use super::waiter::{self, Place, Waiter};
 use shmlimit_kernel::queue::QueueTicket;
 use std::time::{Duration, Instant};
 
-/// A call that waits in the queue of all processes, moved on by whoever has the clock: a loop in another language, or a
-/// test. In Rust [`Limiter::acquire_async`] is less work. Dropping it leaves the queue at once.
+/// A call in the queue of all processes, advanced step by step by a caller that owns the clock: an event loop in
+/// another language, or a test. In Rust, [`Limiter::acquire_async`] is simpler. Dropping it leaves the queue at
+/// once.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
 pub struct PendingAcquire {
@@ -21,7 +22,7 @@ pub struct PendingAcquire {
     idle_since: Option<Instant>,
 }
 
-/// A [`Place`] that borrows nothing.
+/// A [`Place`] without a borrow.
 #[derive(Debug)]
 struct QueuePosition {
     number: usize,
@@ -29,18 +30,19 @@ struct QueuePosition {
     wait: QueueTicket,
 }
 
-/// What comes next for a call that [waits](Limiter::enqueue).
+/// The next step of a call that [waits](Limiter::enqueue).
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue, or gives the permit back"]
 pub enum Step {
-    /// It may be made.
+    /// The call may be made.
     Granted(OwnedGrant),
-    /// Not yet: let that much time pass, then step again.
+    /// The call must wait. After this time, step again.
     Sleep(PendingAcquire, Duration),
 }
 
 impl Limiter {
-    /// Begins to wait for a call. Nothing is asked before the first [`PendingAcquire::step`], but a timeout runs from here.
+    /// Creates a call that waits. It enters the queue with the first [`PendingAcquire::step`], but a timeout starts
+    /// now.
     ///
     /// ```
     /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request, Step};
@@ -69,7 +71,7 @@ impl Limiter {
 }
 
 impl PendingAcquire {
-    /// Asks, or looks whether it is this call's turn.
+    /// Enters the queue, or checks whether it is this call's turn.
     pub fn step(mut self) -> Result<Step, AcquireError> {
         let limiter = self.limiter.clone();
         let request = self.request.clone();
@@ -94,7 +96,7 @@ impl PendingAcquire {
         })
     }
 
-    /// The borrowing form of this; it takes the place along.
+    /// The borrowing form of this call. It takes the place in the queue with it.
     fn waiter<'l, 'r>(&mut self, limiter: &'l Limiter, request: &'r Request<'r>) -> Waiter<'l, 'r> {
         let place = self.place.take().and_then(|QueuePosition { number, attachment_id, wait }| {
             Some(Place { link: limiter.shared.chain.at(number)?, attachment_id, wait })

@@ -6,24 +6,25 @@ use shmlimit_segment::Error;
 use shmlimit_segment::file::create;
 use shmlimit_segment::program_name;
 
-/// What became of a limiter that should be removed.
+/// The result of removing a limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Removal {
-    /// It is gone. Programs that had it open are told that there is no such limiter.
+    /// It was removed. Programs that had it open now get the error that the limiter does not exist.
     Removed,
-    /// There was none.
+    /// It did not exist.
     Absent,
-    /// It was left alone: these programs use it (process id and name).
+    /// It was left alone, because these programs use it (process id and name).
     InUse(Vec<(u32, String)>),
 }
 
 impl Builder {
-    /// Removes the limiter, unless programs have it open. With `force` also then: they are told that there is no such
-    /// limiter, until somebody makes it again, and then go over to that one.
+    /// Removes the limiter, unless programs have it open. With `force`, it is removed in that case too. Those
+    /// programs get the error that the limiter does not exist, until a process creates it again; then they switch
+    /// to the new one.
     ///
-    /// A damaged segment, or one of another version, is removed only with `force`, because nobody can tell who uses it.
-    /// What is no segment at all is left alone in any case.
+    /// A damaged segment, or one of another version, is removed only with `force`, because its users are unknown. A
+    /// file that is not a segment is always left alone.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -56,13 +57,13 @@ impl Builder {
                     there = false;
                     Ok(false)
                 }
-                // Somebody was killed while removing or replacing it.
+                // A process was killed while removing or replacing it.
                 Err(Error::Unsettled { .. }) => Ok(true),
                 Err(Error::Foreign { segment: true, .. } | Error::Damaged { .. }) if force => Ok(true),
                 Err(error) => Err(error),
             }
         })?;
-        // Those who wait learn it now rather than by their own time.
+        // Waiting calls are woken now, so that they do not notice it only at their own next look.
         if let Some(segment) = opened.as_ref().filter(|_| removed) {
             segment.wake_all(segment.sleepers());
         }

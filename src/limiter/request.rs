@@ -1,11 +1,11 @@
-//! What a caller asks for.
+//! The request of a caller.
 
 use shmlimit_kernel::policy::{Name, REQUESTS};
 use shmlimit_kernel::{AcquireRequest, MAX_UNITS, Priority};
 use shmlimit_segment::Error;
 use std::time::{Duration, SystemTime};
 
-/// A call that wants to be made: its cost, its priority, and how long it may wait.
+/// A request for a call: its cost, its priority, and how long it may wait.
 ///
 /// ```
 /// use shmlimit::{Priority, Request};
@@ -17,10 +17,10 @@ use std::time::{Duration, SystemTime};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Request<'u> {
-    /// The cost in `requests`, and the priority: all there is to most requests.
+    /// The cost in `requests`, and the priority. Most requests need no more.
     kernel_request: AcquireRequest,
     others: [Option<(&'u str, u64)>; MAX_UNITS - 1],
-    /// A unit too many for any limiter; reported when the request is used.
+    /// A unit beyond the maximum number of any limiter. It is reported when the request is used.
     excess: Option<&'u str>,
     timeout: Option<Duration>,
     deadline: Option<SystemTime>,
@@ -33,7 +33,7 @@ impl Default for Request<'_> {
 }
 
 impl<'u> Request<'u> {
-    /// One request, for the background, waiting as long as it takes.
+    /// A request that costs 1 of `requests`, has background priority, and waits without a timeout.
     #[inline]
     pub const fn new() -> Request<'u> {
         Request {
@@ -45,7 +45,7 @@ impl<'u> Request<'u> {
         }
     }
 
-    /// How much of a unit the call needs. Units not named cost nothing, except `requests`, which costs 1.
+    /// How much of a unit the call costs. The default is 1 for `requests` and 0 for all other units.
     #[must_use]
     pub fn cost(mut self, unit: &'u str, amount: u64) -> Request<'u> {
         if unit == REQUESTS {
@@ -60,31 +60,33 @@ impl<'u> Request<'u> {
         self
     }
 
-    /// For whom the call is made.
+    /// The priority of the call.
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Request<'u> {
         self.kernel_request.priority = priority;
         self
     }
 
-    /// How long [`acquire`](crate::Limiter::acquire) may wait. What cannot be had in time is refused at once.
+    /// How long [`acquire`](crate::Limiter::acquire) may wait. A call that cannot be served in time is refused at
+    /// once.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Request<'u> {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Until when [`acquire`](crate::Limiter::acquire) may wait; beside a [`timeout`](Self::timeout) the earlier counts.
+    /// Until when [`acquire`](crate::Limiter::acquire) may wait. If a [`timeout`](Self::timeout) is set too, the
+    /// earlier end is used.
     ///
-    /// It is taken as so long from the moment of asking, counting time that the machine is suspended: whoever sets the
-    /// machine's clock later does not move it.
+    /// The deadline becomes a duration when the call asks, and time during suspend counts. A later change of the
+    /// machine's clock does not move it.
     #[must_use]
     pub const fn deadline(mut self, deadline: SystemTime) -> Request<'u> {
         self.deadline = Some(deadline);
         self
     }
 
-    /// How long it may wait if it asks now; nothing if as long as it takes.
+    /// How long the call may wait if it asks now; `None` if it has no limit.
     pub(super) fn time_left(&self, now: impl FnOnce() -> SystemTime) -> Option<Duration> {
         let left = self.deadline.map(|deadline| deadline.duration_since(now()).unwrap_or(Duration::ZERO));
         match (self.timeout, left) {
@@ -93,13 +95,13 @@ impl<'u> Request<'u> {
         }
     }
 
-    /// The cost by unit index, if it is in `requests` alone.
+    /// The cost by unit index, if `requests` is the only unit.
     #[inline(always)]
     pub(super) fn plain(&self) -> Option<&AcquireRequest> {
         if self.others[0].is_none() { Some(&self.kernel_request) } else { None }
     }
 
-    /// The cost by unit index, as the limiter with these units counts them.
+    /// The cost by unit index, in the units of this limiter.
     pub(super) fn kernel_request(&self, limiter: &str, units: &[Name]) -> Result<AcquireRequest, Box<Error>> {
         let mut kernel_request = self.kernel_request;
         for (unit, amount) in self.others.iter().flatten() {
@@ -113,7 +115,7 @@ impl<'u> Request<'u> {
     }
 }
 
-/// A [`Request`] that borrows nothing.
+/// A [`Request`] without a borrow.
 #[derive(Debug, Clone)]
 pub(super) struct OwnedRequest {
     plain: Request<'static>,
@@ -154,7 +156,7 @@ mod tests {
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
     #[test]
-    fn r132_of_timeout_and_deadline_the_earlier_counts() {
+    fn r132_earlier_of_timeout_and_deadline_is_used() {
         let (short, long) = (Duration::from_secs(1), Duration::from_secs(2));
         let request = Request::new;
         assert_eq!(request().time_left(|| NOW), None);
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn r132_a_deadline_is_judged_when_it_is_asked_for_and_a_past_one_leaves_no_time() {
+    fn r132_deadline_is_converted_when_the_call_asks_and_a_past_one_leaves_no_time() {
         let request = Request::new().deadline(NOW + YEAR);
         assert_eq!(request.time_left(|| NOW), Some(YEAR));
         assert_eq!(request.time_left(|| NOW + YEAR / 2), Some(YEAR - YEAR / 2));

@@ -1,8 +1,9 @@
-//! The description of a snapshot: every struct with its fields, and what each field is called in JSON, C, Python and metrics.
+//! The description of a snapshot: every struct with its fields, and the name of each field in JSON, C, Python and
+//! metrics.
 //!
-//! `fields.rs` declares the structs with [`snapshot!`]. From the same declaration follow the Rust struct, its
-//! [`Document`], and the table [`STRUCTS`](crate::schema::STRUCTS). `cargo run --example fields` writes the C structs, the
-//! Python classes and the tables of the documents from that table; the tool reads its metrics from it.
+//! `fields.rs` declares the structs with [`snapshot!`]. The declaration gives the Rust struct, its [`Document`],
+//! and the table [`STRUCTS`](crate::schema::STRUCTS). From that table, `cargo run --example fields` writes the C
+//! structs, the Python classes and the tables of the documents, and the tool reads its metrics.
 
 use super::document::{Document, Value};
 use super::outcome::OutcomeCode;
@@ -15,43 +16,43 @@ use std::time::Duration;
 /// One struct of a snapshot.
 #[derive(Debug)]
 pub struct Struct {
-    /// Its name in Rust. C has `shmlimit_rule_snapshot` for `RuleSnapshot`, Python has `Rule`.
+    /// Its name in Rust. C has `shmlimit_rule_snapshot` for `RuleSnapshot`, and Python has `Rule`.
     pub name: &'static str,
-    /// What it is, as its Rust documentation says it.
+    /// Its Rust documentation.
     pub doc: &'static str,
     /// Its fields, in the order of JSON.
     pub fields: &'static [Field],
 }
 
-/// One field. Without a word to the contrary it has the same name everywhere; a time ends in `_ns` in JSON and C.
+/// One field. By default it has the same name everywhere, and a time ends in `_ns` in JSON and C.
 #[derive(Debug)]
 pub struct Field {
     /// Its name in Rust.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub kind: Kind,
-    /// Whether it can be absent: `None`.
+    /// Whether it can be absent (`None`).
     pub optional: bool,
-    /// What it means, as its Rust documentation says it.
+    /// Its Rust documentation.
     pub doc: &'static str,
     /// Its key in JSON; `None` if neither JSON nor Python has it.
     pub json: Option<&'static str>,
-    /// Whether its own fields stand in its place in JSON.
+    /// Whether its own fields replace it in JSON.
     pub flat: bool,
-    /// Its name in C; `None` if C does not have it. Of a part: what its fields begin with, if it is optional.
+    /// Its name in C; `None` if C does not have it. For an optional part: the prefix of its fields.
     pub c: Option<&'static str>,
     /// Its name in Python.
     pub python: &'static str,
-    /// The type of its names, if it holds one of a known few: `Priority`.
+    /// The type of its names, if they are from a fixed set: `Priority`.
     pub one_of: Option<&'static str>,
     /// The metric that shows it.
     pub metric: Option<Metric>,
 }
 
-/// What a field holds.
+/// The kind of a field's value.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// Yes or no.
+    /// A truth value.
     Bool,
     /// A number of up to 32 bits.
     U32,
@@ -59,17 +60,17 @@ pub enum Kind {
     U64,
     /// A number with a fraction.
     Float,
-    /// A length of time.
+    /// A duration.
     Time,
-    /// A text.
+    /// Text.
     Text,
-    /// One of several names.
+    /// One of a set of names.
     Name,
     /// A path.
     Path,
     /// A priority: a text, and a number in C.
     Priority,
-    /// A number that stands for something: a text of hexadecimal digits, and a number in C.
+    /// An identifier: hexadecimal text, and a number in C.
     Id,
     /// Amounts by unit.
     Costs,
@@ -79,7 +80,7 @@ pub enum Kind {
     Histogram,
     /// Another struct.
     Part(&'static Struct),
-    /// Any number of other structs.
+    /// A list of other structs.
     List(&'static Struct),
 }
 
@@ -88,7 +89,7 @@ pub enum Kind {
 pub struct Metric {
     /// Whether it only rises.
     pub is_counter: bool,
-    /// Its name, if that is not the field's.
+    /// Its name, if it differs from the field's name.
     pub name: Option<&'static str>,
 }
 
@@ -97,7 +98,7 @@ pub const COUNTER: Option<Metric> = Some(Metric { is_counter: true, name: None }
 /// A field that rises and falls.
 pub const GAUGE: Option<Metric> = Some(Metric { is_counter: false, name: None });
 
-/// A metric by another name than its field's.
+/// A metric with a name that differs from its field's name.
 pub const fn named(metric: Option<Metric>, name: &'static str) -> Option<Metric> {
     match metric {
         Some(metric) => Some(Metric { is_counter: metric.is_counter, name: Some(name) }),
@@ -106,7 +107,7 @@ pub const fn named(metric: Option<Metric>, name: &'static str) -> Option<Metric>
 }
 
 impl Field {
-    /// A field whose type is `T`, with the same name everywhere. `time_name` is what JSON and C call it if it is a time.
+    /// A field of type `T`, with the same name everywhere. `time_name` is its name in JSON and C if it is a time.
     pub const fn new<T: FieldType>(name: &'static str, time_name: &'static str, doc: &'static str) -> Field {
         let wire = if matches!(T::KIND, Kind::Time) { time_name } else { name };
         Field {
@@ -125,19 +126,20 @@ impl Field {
 }
 
 impl Struct {
-    /// The word for one of these in names: `pace_window` of `PaceWindowSnapshot`; empty for those that are not named so.
+    /// The word for this struct in names: `pace_window` for `PaceWindowSnapshot`. Empty for structs that do not
+    /// appear in names.
     pub fn word(&self) -> String {
         snake_case(self.name.strip_suffix("Snapshot").unwrap_or_default())
     }
 }
 
 impl Field {
-    /// What the field means, with the word for its absence.
+    /// The meaning of the field, with `absent` as the word for a missing value.
     pub fn meaning(&self, absent: &str) -> String {
         self.doc.trim().replace("`None`", absent)
     }
 
-    /// The name of its metric, without what its unit and its kind add to it (`_seconds`, `_total`).
+    /// The name of its metric, without the suffixes for its unit and its kind (`_seconds`, `_total`).
     pub fn metric_name(&self, of: &Struct) -> Option<String> {
         let name = self.metric?.name.unwrap_or(self.name.strip_suffix("_total").unwrap_or(self.name));
         let prefix = of.word();
@@ -145,7 +147,7 @@ impl Field {
     }
 }
 
-/// `pace_window` of `PaceWindow`.
+/// A name in snake case: `pace_window` for `PaceWindow`.
 pub fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for (place, letter) in name.char_indices() {
@@ -166,7 +168,7 @@ pub trait Part {
     fn values(&self) -> Vec<&dyn FieldValue>;
 }
 
-/// The struct as the object that JSON shows.
+/// The struct as a JSON object.
 pub fn document<P: Part + ?Sized>(part: &P) -> Document {
     let fields = &const { P::STRUCT }.fields;
     let mut document = Vec::with_capacity(fields.len());
@@ -185,13 +187,13 @@ pub fn document<P: Part + ?Sized>(part: &P) -> Document {
 
 /// A value that a field can hold.
 pub trait FieldValue {
-    /// The value as JSON shows it.
+    /// The value in JSON.
     fn to_value(&self) -> Value;
 }
 
 /// A type that a field can have.
 pub trait FieldType: FieldValue {
-    /// What it holds.
+    /// The kind of its value.
     const KIND: Kind;
     /// Whether it can be absent.
     const OPTIONAL: bool = false;
@@ -261,8 +263,8 @@ impl<P: Part> FieldValue for Vec<P> {
     }
 }
 
-/// Declares a struct of a snapshot. `#[field(KEY: VALUE)]` sets what differs from [`Field::new`]. The fields of `rust_only`
-/// are in no other language.
+/// Declares a struct of a snapshot. `#[field(KEY: VALUE)]` sets what differs from [`Field::new`]. The fields of
+/// `rust_only` exist only in Rust.
 macro_rules! snapshot {
     ($(
         $(#[doc = $about:literal])+

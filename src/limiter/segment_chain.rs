@@ -1,8 +1,8 @@
 //! The segments of a handle in order: the one it was opened with, and its replacements.
 //!
-//! A replaced segment stays mapped until the handle is dropped, because another thread, a grant or a waiting call may still
-//! refer to it. Its file is released (`successor/release_file.rs` of the segment), so only a range of addresses remains.
-//! Finding the newest segment takes constant time.
+//! A replaced segment stays mapped until the handle is dropped, because another thread, a grant or a waiting call
+//! may still refer to it. Its file is released (`successor/release_file.rs` of the segment), so only an address
+//! range remains. Finding the newest segment takes constant time.
 
 use super::Shared;
 use super::events;
@@ -23,9 +23,9 @@ pub struct LimiterSegment {
     pub(super) segment: Segment,
     name: LimiterName,
     units: Vec<Name>,
-    /// How many were there before it.
+    /// The number of segments before it.
     pub(super) number: usize,
-    /// The handle that this belongs to, for grants that outlive the borrow of it.
+    /// The handle that owns this segment, for grants that outlive the borrow of the handle.
     pub(super) shared: Weak<Shared>,
 }
 
@@ -52,12 +52,12 @@ impl LimiterSegment {
         index.ok_or_else(|| unknown_unit(self.name(), unit, &self.units))
     }
 
-    /// The cost by unit index, as this limiter counts them.
+    /// The cost by unit index, in the units of this limiter.
     pub(super) fn kernel_request(&self, request: &Request<'_>) -> Result<AcquireRequest, Box<Error>> {
         request.kernel_request(self.name.as_str(), &self.units)
     }
 
-    /// Gives the permit of a grant back, unless the grant is from before a fork.
+    /// Returns the permit of a grant, unless the grant is from before a fork.
     #[inline]
     pub(super) fn release(&self, attachment_id: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
         if !self.segment.is_present(attachment_id) {
@@ -78,7 +78,7 @@ impl LimiterSegment {
         Ok(())
     }
 
-    /// Takes a grant back as if it had not been made, unless it is from before a fork.
+    /// Takes back a grant as if it had not been made, unless it is from before a fork.
     pub(super) fn cancel(&self, attachment_id: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
         if !self.segment.is_present(attachment_id) {
             return Ok(());
@@ -91,7 +91,7 @@ impl LimiterSegment {
         cancelled.map(drop).or_else(|error| self.accept_late_return(ticket, error))
     }
 
-    /// Changes the state in one transaction ([`Segment::change`]), and logs what happened by the way.
+    /// Changes the state in one transaction ([`Segment::change`]), and logs the events that this caused.
     pub(super) fn change<T>(
         &self,
         attachment: &Attachment,
@@ -103,7 +103,8 @@ impl LimiterSegment {
         Ok(changed)
     }
 
-    /// A refusal, for those who want to know all of them. Not one that only repeats a refusal which lasts.
+    /// Logs a refusal for subscribers that want all of them. It does not log the repetition of a refusal that still
+    /// lasts.
     #[inline(always)]
     pub(super) fn log_refusal(&self, refusal: &shmlimit_kernel::Refusal) {
         if events::wants_refusals() {
@@ -118,8 +119,8 @@ impl LimiterSegment {
         }
     }
 
-    /// The error of giving a permit back, if it is one. Where the segment has gone meanwhile, its successor counts the permit until this
-    /// process says that it is back.
+    /// The result of returning a permit. If the segment was replaced meanwhile, that is a success: the successor
+    /// counts the permit until this process reports that it is back.
     #[cold]
     fn accept_late_return(&self, ticket: &Ticket, error: Box<Error>) -> Result<(), Box<Error>> {
         if !matches!(*error, Error::Unsettled { .. }) {
@@ -130,7 +131,7 @@ impl LimiterSegment {
     }
 }
 
-/// Blocks of links; each holds twice as many as the one before, so that no link ever moves.
+/// Number of blocks of links. Each block holds twice as many links as the previous one, so that no link ever moves.
 const BLOCKS: usize = usize::BITS as usize;
 
 /// How many of the last links to release when a link gets a successor.
@@ -178,7 +179,7 @@ impl SegmentChain {
         if links[number - (1 << block)].set(successor).is_ok() {
             self.newest.fetch_max(number, Ordering::AcqRel);
             old.segment.has_successor();
-            // Also earlier segments whose lock was not free in time.
+            // Includes earlier segments whose lock was not free in time.
             for number in (0..number).rev().take(AGAIN) {
                 if let Some(link) = self.at(number) {
                     link.segment.release_file();

@@ -26,7 +26,8 @@ impl Snapshot {
         let segment = &link.segment;
         let clock = segment.clock()?;
         segment.confirm(&clock)?;
-        // What is shown should not be what was due to end a while ago.
+        // A timer that is already due must act before the snapshot, so that the snapshot does not show its old
+        // state.
         if !segment.look(|view| decide::is_settled(view, segment.now_by(&clock)))? {
             let recent = match segment.is_observed() {
                 true => limiter.as_operator(tick)?,
@@ -54,7 +55,8 @@ impl Snapshot {
             };
             let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
-            // In the same moment: who leaves meanwhile would be missing in both, or counted twice.
+            // Read in the same consistent read. A process that leaves in between would be missing in both, or
+            // counted twice.
             let counts = counts(ledger::ledger(view), slots::all(segment.words()), codes(view));
             let paused = PauseSnapshot::current(view, now);
             (view.core(), left, queue, Condition::of(view, now), paused, counts)
@@ -107,7 +109,7 @@ impl Snapshot {
             concurrency: policy.concurrency(),
             concurrency_background: policy.concurrency_background(),
             fairness: queueing.fairness,
-            // The nearest float to a number of six digits is written as that number.
+            // The float nearest to a number of six digits prints as that number.
             background_share: f64::from(queueing.background_share) / f64::from(WHOLE_SHARE),
             rules: rules.collect(),
             policy,
@@ -136,13 +138,13 @@ impl Snapshot {
         })
     }
 
-    /// The snapshot as the object that `shmlimit status --json` prints, except for `next_change` and `warnings`, which the
-    /// tool derives from the rest.
+    /// The snapshot as the object that `shmlimit status --json` prints, except for `next_change` and `warnings`,
+    /// which the tool derives from the other fields.
     pub fn document(&self) -> Document {
         schema::document(self)
     }
 
-    /// Whole units left for a priority: the least over all rules; `None` without rules (R7).
+    /// Whole units left for a priority: the minimum of all rules; `None` without rules (R7).
     pub fn remaining(&self, priority: Priority) -> Option<u64> {
         let left = |rule: &RuleSnapshot| match priority {
             Priority::Background => rule.remaining_background,
@@ -152,7 +154,7 @@ impl Snapshot {
     }
 }
 
-/// Lets timers act that are due.
+/// Runs the timers that are due.
 fn tick(segment: &Segment) -> Result<RecentEvents, Error> {
     let deadline = segment.deadline();
     let attachment = segment.attachment_within(&deadline)?;
@@ -163,7 +165,7 @@ fn tick(segment: &Segment) -> Result<RecentEvents, Error> {
     Ok(recent)
 }
 
-/// What those who have left counted, and those who have not.
+/// The counts of the processes that have left, added to those of the attached processes.
 fn counts(
     mut ledger: Ledger,
     participants: impl Iterator<Item = Participant>,
@@ -175,7 +177,7 @@ fn counts(
     Counts { granted, refused, looked, cache_hits, cache_misses, sleep, sleep_sum, codes }
 }
 
-/// How often calls ended how: the usual success is what remains of all.
+/// Counts by outcome code. Plain successes are the total minus all others.
 fn codes<V: View>(view: &V) -> Vec<(OutcomeCode, u64)> {
     let mut codes: Vec<(OutcomeCode, u64)> =
         ledger::codes(view).map(|(number, count)| (OutcomeCode::of(number), count)).collect();
@@ -189,7 +191,7 @@ fn codes<V: View>(view: &V) -> Vec<(OutcomeCode, u64)> {
     codes
 }
 
-/// How old the limiter is, if its state is still the one it was made with: no transition says when that began.
+/// The age of the limiter, if its state is still the initial one. No transition says when that state began.
 fn age_of_first(condition: &Condition, segment: &Segment) -> Duration {
     let made = segment.words().load(layout::header::CREATED);
     match condition.reason {

@@ -16,14 +16,15 @@ const USED: u64 = 7;
 const LEFT: usize = (LIMIT - USED) as usize;
 /// Words of a cache line: every sector and page is a multiple of one.
 const LINE: usize = 8;
-/// Of this many cases one is tried: all on Linux, a sample on Windows, because of Wine. Wine's server keeps each
-/// description of a file open until the last lock of that file is given back, and a limiter in use always holds one. A
-/// limiter whose place is looked at with each call opens its file each time: with all cases the server came to 17,000
-/// descriptions, while the program had 21, and took more than four minutes. With this sample it comes to about 600.
+/// The test tries one of this many cases: all on Linux, a sample on Windows, because of Wine. Wine's server keeps
+/// each description of a file open until the last lock of that file is released, and a limiter in use always holds
+/// one. A limiter whose file is checked with each call opens its file each time. With all cases the server reached
+/// 17,000 descriptions, while the program had 21, and took more than four minutes. With this sample it reaches
+/// about 600.
 const ONE_OF: usize = if cfg!(windows) { 61 } else { 1 };
 const NEVER: Duration = Duration::from_secs(36_000);
 
-/// So long that no window ends and no unit is refilled during a test.
+/// Long enough that no window ends and no unit is refilled during a test.
 const PERIOD: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 fn of(algorithm: Algorithm, burst_mode: BurstMode) -> Policy {
@@ -31,7 +32,7 @@ fn of(algorithm: Algorithm, burst_mode: BurstMode) -> Policy {
     Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
 }
 
-/// Every algorithm; two rules of two units and a breaker; permits.
+/// Policies with every algorithm, with two rules of two units and a breaker, and with permits.
 fn policies() -> Vec<Policy> {
     use Algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingCounter, SlidingLog, TokenBucket};
     let all = [TokenBucket, Gcra, LeakyBucket, FixedWindow, SlidingLog, SlidingCounter];
@@ -45,7 +46,7 @@ fn policies() -> Vec<Policy> {
     policies
 }
 
-/// A rule for a unit besides the requests, and calls that cost nothing else.
+/// A policy with a rule for a unit other than requests, and calls that cost only that unit.
 fn of_tokens() -> Policy {
     let tokens =
         RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::SlidingCounter, LIMIT, PERIOD) };
@@ -60,7 +61,7 @@ fn one_token() -> Request<'static> {
 struct Fixture {
     directory: tempfile::TempDir,
     limiter: Limiter,
-    /// What is asked for.
+    /// The request of each call.
     kernel_request: fn() -> Request<'static>,
     used: u64,
     /// Permits that stay in flight.
@@ -91,15 +92,15 @@ impl Fixture {
         }
     }
 
-    /// How many more calls may be granted. GCRA's older burst mode grants one more than the limit, because it paces calls
-    /// after its free passes.
+    /// How many more calls may be granted. GCRA's older burst mode grants one more than the limit, because it paces
+    /// calls after its free passes.
     fn left(&self) -> usize {
         let paced =
             self.limiter.policy().unwrap().rules().iter().any(|r| r.burst_mode == BurstMode::FixedWindow);
         (LIMIT - self.used) as usize + usize::from(paced)
     }
 
-    /// How many more calls are granted with these words zeroed.
+    /// How many more calls are granted while these words are zero.
     fn granted_without(&self, zeroed: Range<usize>) -> usize {
         words(&self.limiter)[zeroed].iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
         self.drain()
@@ -109,7 +110,7 @@ impl Fixture {
         let request = (self.kernel_request)().timeout(Duration::ZERO);
         let mut granted = Vec::new();
         for i in 0..3 * LIMIT as usize {
-            // Acquire in every way.
+            // Uses each way to acquire.
             let grant = match i % 3 {
                 0 => self.limiter.acquire(&request).ok(),
                 1 => self.limiter.acquire_at_once(&request),
@@ -118,19 +119,20 @@ impl Fixture {
             granted.extend(grant);
         }
         let count = granted.len();
-        // Release after the words are restored: the zeroed segment no longer counts the permits.
+        // The grants must be released only after the words are restored, because the zeroed segment no longer
+        // counts their permits.
         granted.into_iter().for_each(std::mem::forget);
         count
     }
 }
 
-/// All words of the segment a limiter uses.
+/// All words of the segment that a limiter uses.
 fn words(limiter: &Limiter) -> Vec<&shmlimit_segment::sync::AtomicU64> {
     let words: &Words = limiter.newest().segment.words();
     (0..words.cells().count()).map(|word| words.cells().at_any(word)).collect()
 }
 
-/// Each line, blocks of all sizes up to the page, and others at random.
+/// Each line, blocks of every size up to a page, and random ranges.
 fn ranges(lines: Range<usize>) -> Vec<Range<usize>> {
     let mut random = Random::new(0x5eed);
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -148,7 +150,7 @@ fn ranges(lines: Range<usize>) -> Vec<Range<usize>> {
 
 #[test]
 fn zeroed_lines_of_the_first_page_never_grant_more_than_was_left() {
-    // From the lock on; nobody who is attached reads the header.
+    // Starts at the lock, because attached processes do not read the header.
     never_grants_more(&ranges(layout::LOCK / LINE..layout::JOURNAL / LINE));
 }
 
@@ -157,7 +159,7 @@ fn any_zeroed_word_of_the_first_page_never_grants_more_than_was_left() {
     never_grants_more(&(layout::LOCK..layout::JOURNAL).map(|word| word..word + 1).collect::<Vec<_>>());
 }
 
-/// Zeroes each range under each kind of limiter, used and unused.
+/// Zeroes each range under each kind of limiter, unused and partly used.
 fn never_grants_more(ranges: &[Range<usize>]) {
     let plain = policies().into_iter().map(|policy| (policy, Request::new as fn() -> Request<'static>));
     for (policy, kernel_request) in plain.chain([(of_tokens(), one_token as fn() -> Request<'static>)]) {
@@ -196,11 +198,11 @@ fn zeroed_lines_and_words_of_a_log_never_grant_more_than_was_left() {
 
 /// Zeroing bytes 576 to 1151 (the effective terms) once gave a million grants.
 #[test]
-fn limiter_whose_effective_terms_were_zeroed_is_mended_and_starts_empty() {
+fn limiter_with_zeroed_effective_limits_is_repaired_and_starts_used_up() {
     let fixture = Fixture::new(of(Algorithm::TokenBucket, BurstMode::GcraTau), NEVER);
     assert_eq!(fixture.granted_without(576 / 8..1152 / 8), 0);
     fixture.restore();
-    // A handle checks its file, and all that decisions read, once a second.
+    // A handle checks its file, and all words that decisions read, once a second.
     let fixture = Fixture::new(of(Algorithm::TokenBucket, BurstMode::GcraTau), Duration::ZERO);
     assert_eq!(fixture.granted_without(576 / 8..1152 / 8), 0);
     let snapshot = fixture.limiter.snapshot().unwrap();
@@ -209,7 +211,7 @@ fn limiter_whose_effective_terms_were_zeroed_is_mended_and_starts_empty() {
 }
 
 #[test]
-fn any_bit_changed_in_terms_or_policy_is_found_when_the_place_is_looked_at() {
+fn any_changed_bit_in_effective_limits_or_policy_is_found_by_the_file_check() {
     for policy in policies() {
         let fixture = Fixture::new(policy, Duration::ZERO);
         let left = fixture.left();
@@ -228,7 +230,7 @@ fn any_bit_changed_in_terms_or_policy_is_found_when_the_place_is_looked_at() {
 
 /// A damaged policy must not become effective when the breaker's state changes.
 #[test]
-fn breaker_that_changes_its_state_over_a_zeroed_policy_leaves_the_permits_as_they_are() {
+fn state_change_over_a_zeroed_policy_keeps_the_permits() {
     let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, PERIOD);
     let breaker = Breaker::of(BreakerKind::Fsm);
     let draft = PolicyDraft { rules: &[rule], breaker, concurrency: Some(LIMIT), ..PolicyDraft::default() };
@@ -243,9 +245,9 @@ fn breaker_that_changes_its_state_over_a_zeroed_policy_leaves_the_permits_as_the
     fixture.restore();
 }
 
-/// A count that was lost is not kept for as long as the window lasts, and the one after it.
+/// A lost count is not kept for the rest of the window and the window after it.
 #[test]
-fn state_of_a_rule_with_a_zeroed_word_starts_anew_when_the_place_is_looked_at() {
+fn rule_state_with_a_zeroed_word_is_reset_by_the_file_check() {
     for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingCounter, Algorithm::SlidingLog] {
         for word in 0..3 {
             let fixture = Fixture::new(of(algorithm, BurstMode::GcraTau), Duration::ZERO);
@@ -257,16 +259,16 @@ fn state_of_a_rule_with_a_zeroed_word_starts_anew_when_the_place_is_looked_at() 
 }
 
 #[test]
-fn log_whose_room_was_zeroed_admits_nothing() {
+fn log_with_zeroed_room_admits_nothing() {
     let fixture = Fixture::new(of(Algorithm::SlidingLog, BurstMode::GcraTau), NEVER);
     let room = layout::EFFECTIVE + terms_range(0).end - 1;
     assert_eq!(fixture.granted_without(room..room + 1), 0);
     fixture.restore();
 }
 
-/// The count of permits is zeroed, and the handle that asks holds none of them.
+/// The count of permits is zeroed, and the calling handle holds none of them.
 #[test]
-fn permits_of_other_participants_are_counted_again_when_the_place_is_looked_at() {
+fn permits_of_other_participants_are_recounted_by_the_file_check() {
     let draft = PolicyDraft { concurrency: Some(LIMIT), ..PolicyDraft::default() };
     let fixture = Fixture::new(Policy::new(&draft).unwrap(), Duration::ZERO);
     let bounds = AttachOptions { place: Duration::ZERO, ..AttachOptions::default() };

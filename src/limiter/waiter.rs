@@ -1,4 +1,4 @@
-//! Waiting in the queue, whoever does the sleeping: a thread, or the caller's executor.
+//! Waiting in the queue, independent of what sleeps: a thread, or the caller's executor.
 
 use super::Limiter;
 use super::grant::{AcquireError, Grant};
@@ -12,15 +12,15 @@ use shmlimit_segment::lock::Deadline;
 use shmlimit_segment::{Alarm, Attachment, Wakeups, slots};
 use std::time::{Duration, Instant};
 
-/// A call on its way through the queue. Dropping it leaves the queue at once.
+/// A call that waits in the queue. Dropping it leaves the queue at once.
 pub(super) struct Waiter<'l, 'r> {
     limiter: &'l Limiter,
     request: &'r Request<'r>,
-    /// By the machine's clock, which counts suspend; nothing if it waits as long as it takes.
+    /// The deadline by the machine's clock, which includes suspend; `None` if the call waits without a limit.
     deadline: Option<u64>,
     can_be_woken: bool,
     place: Option<Place<'l>>,
-    /// On a test clock: since when, in real time, it has waited for something without a known end.
+    /// On a test clock: since when, in real time, the call has waited for something without a known end.
     idle_since: Option<Instant>,
 }
 
@@ -31,34 +31,34 @@ pub(super) struct Place<'l> {
     pub(super) wait: QueueTicket,
 }
 
-/// What comes next for a call.
+/// The next step of a call.
 pub(super) enum Step<'l> {
-    /// It may be made.
+    /// The call may be made.
     Done(Grant<'l>),
-    /// Not yet: sleep for `limit`, or until the wake word of `place` in `link` shows something else than `wake_value`.
-    /// `known_at` is when that time is over on the clock of the segment, if what it waits for comes by itself then.
+    /// The call must wait: sleep for `limit`, or until the wake word of `place` in `link` differs from
+    /// `wake_value`. If the awaited event has a known time, `known_at` is that time on the clock of the segment.
     Sleep { link: &'l LimiterSegment, place: usize, wake_value: u32, limit: Duration, known_at: Option<u64> },
     /// The lock of the segment was not free: step again.
     Again,
 }
 
-/// When to step again where the lock was not free.
+/// The delay before the next step if the lock was not free.
 pub(super) const LOCK_RETRY_DELAY: Duration = Duration::from_millis(1);
 
-/// On a test clock: how long a call with a deadline waits, in real time, for something without a known end. Other threads
-/// and tasks need a moment to give it.
+/// On a test clock: how long a call with a deadline waits, in real time, for something without a known end. Other
+/// threads and tasks need a moment to provide it.
 const REAL_TIME_LIMIT: Duration = Duration::from_millis(100);
-/// On a test clock: how often such a call looks again. Its appointment is on a clock that may stand still.
+/// On a test clock: how often such a call checks again. Its next check time is on a clock that may stand still.
 const REAL_LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// For how long a call waits for the lock that has `left` until its deadline. A call without any time waits for a holder
-/// that is merely busy all the same: as a rule it is then told, and leaves the queue.
+/// How long a call waits for the lock if `left` remains until its deadline. Even a call without any time left waits
+/// a little for a busy holder. It then usually gets its answer and leaves the queue.
 pub(super) fn at_least_grace(left: Duration) -> Duration {
     left.max(Duration::from_nanos(queue::GRACE.0))
 }
 
 impl<'l, 'r> Waiter<'l, 'r> {
-    /// A call that is not in the queue yet.
+    /// Creates a call that is not in the queue yet.
     pub(super) fn new(
         limiter: &'l Limiter,
         request: &'r Request<'r>,
@@ -72,7 +72,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         Ok(Waiter { limiter, request, deadline, can_be_woken, place: None, idle_since: None })
     }
 
-    /// A call that began to wait before, and cannot be rung.
+    /// Continues a call that began to wait before and cannot be woken.
     pub(super) fn resumed(
         limiter: &'l Limiter,
         request: &'r Request<'r>,
@@ -83,7 +83,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         Waiter { limiter, request, deadline, can_be_woken: false, place, idle_since }
     }
 
-    /// When it gives up, by the machine's clock.
+    /// The deadline by the machine's clock.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.deadline
     }
@@ -93,12 +93,13 @@ impl<'l, 'r> Waiter<'l, 'r> {
         self.idle_since
     }
 
-    /// Its place in the queue, which it then has no more: somebody else goes on waiting there.
+    /// Takes the place in the queue out of this call. Another object then continues to wait there.
     pub(super) fn take_place(&mut self) -> Option<Place<'l>> {
         self.place.take()
     }
 
-    /// Enters the queue, or looks whether it is this call's turn. On a test clock it never has to sleep for a known time.
+    /// Enters the queue, or checks whether it is this call's turn. On a test clock the call never sleeps for a
+    /// known time.
     pub(super) fn step(&mut self) -> Result<Step<'l>, AcquireError> {
         match self.limiter.newest().segment.clock_source().alarm() {
             None => self.look_once(),
@@ -106,7 +107,8 @@ impl<'l, 'r> Waiter<'l, 'r> {
         }
     }
 
-    /// [`step`](Self::step) on a test clock: lets it go to every known time instead of sleeping until then.
+    /// Does the same as [`step`](Self::step) on a test clock. It advances the clock to each known time instead of
+    /// sleeping.
     #[cold]
     fn step_with(&mut self, mut alarm: Alarm) -> Result<Step<'l>, AcquireError> {
         loop {
@@ -124,19 +126,19 @@ impl<'l, 'r> Waiter<'l, 'r> {
         }
     }
 
-    /// Whether it has waited long enough, in real time, for something without a known end.
+    /// Whether the call has waited long enough, in real time, for something without a known end.
     fn is_out_of_time(&mut self) -> bool {
         self.idle_since.get_or_insert_with(Instant::now).elapsed() >= REAL_TIME_LIMIT
     }
 
-    /// Looks once.
+    /// Checks once.
     fn look_once(&mut self) -> Result<Step<'l>, AcquireError> {
         let limiter = self.limiter;
         for _ in 0..super::MAX_SUCCESSORS {
             let link = limiter.newest();
             match self.step_in(link) {
                 Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
-                    // What waited in a segment that is gone is gone with it.
+                    // The old segment no longer exists, and neither does the place in its queue.
                     self.place = None;
                     limiter.follow(|link| link.segment.confirm(&link.segment.attachment()?.clock))?;
                 }
@@ -147,7 +149,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         self.retry_while_busy(stepped)
     }
 
-    /// Who finds the lock in use goes on waiting for it while there is time, and is refused then.
+    /// Converts a busy lock into a retry while there is time, and into a refusal after that.
     fn retry_while_busy(&self, stepped: Result<Step<'l>, AcquireError>) -> Result<Step<'l>, AcquireError> {
         match stepped {
             Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { stopped: false, .. }) => {
@@ -167,11 +169,11 @@ impl<'l, 'r> Waiter<'l, 'r> {
 
     fn step_in(&mut self, link: &'l LimiterSegment) -> Result<Step<'l>, AcquireError> {
         let segment = &link.segment;
-        // Each time: a limiter that replaced the one before may count other units.
+        // Converted each time, because a successor may have other units.
         let kernel_request = link.kernel_request(self.request)?;
         let deadline = self.lock_deadline(link, segment.present().as_ref());
         let attachment = segment.attachment_within(&deadline)?;
-        // After a fork, or in another segment: whoever waits there is somebody else.
+        // After a fork, or in another segment, the place belongs to another process.
         if self
             .place
             .as_ref()
@@ -189,7 +191,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 }
                 QueueOutcome::Refused(refusal) => {
                     self.place = None;
-                    // It may be full of the dead.
+                    // The queue may be full of dead processes' calls.
                     if refusal.reason == Reason::QueueFull
                         && link.reclaim_dead_if_due(&attachment, &deadline)?
                     {
@@ -199,7 +201,8 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     link.log_refusal(&refusal);
                     return Err(refusal.into());
                 }
-                // The state was lost, or somebody took it out because its time was over. Entering anew ends both.
+                // The state was lost, or another process removed the entry because its time was over. A new entry
+                // handles both cases.
                 QueueOutcome::Gone => self.place = None,
                 QueueOutcome::Waiting(wait) => {
                     self.place = Some(Place { link, attachment_id: attachment.id, wait });
@@ -215,7 +218,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         }
     }
 
-    /// One transaction. What the wake word says is read in it.
+    /// Checks in one transaction, which also reads the wake word.
     fn look(
         &self,
         link: &'l LimiterSegment,
@@ -232,7 +235,8 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     queue::look(tx, attachment.id, &wait, now)
                 }
                 None => {
-                    // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
+                    // After a reboot with a wall clock that moved back, the limiter's clock is behind the
+                    // machine's.
                     let offset = tx.load(CLOCK_OFFSET).cast_signed();
                     let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
                     let newcomer = NewWaiter {
@@ -254,7 +258,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         Ok(looked)
     }
 
-    /// How long one step may wait for the lock: until the call's deadline, but not longer than any call.
+    /// How long one step may wait for the lock: until the call's deadline, but not longer than the general bound.
     fn lock_deadline(&self, link: &LimiterSegment, attachment: Option<&Attachment>) -> Deadline {
         let longest = self.limiter.shared.bounds.lock;
         let left = |(at, attachment): (u64, &Attachment)| at.saturating_sub(link.segment.raw_now(attachment));
@@ -267,28 +271,29 @@ impl Drop for Waiter<'_, '_> {
     fn drop(&mut self) {
         let Some(Place { link, attachment_id, wait }) = self.place.take() else { return };
         let segment = &link.segment;
-        // After a fork it is the parent's place.
+        // After a fork the place belongs to the parent.
         let Some(attachment) = segment.present().filter(|attachment| attachment.id == attachment_id) else {
             return;
         };
         let deadline = self.lock_deadline(link, Some(&attachment));
-        // A call that cannot leave now is passed over, and found when its deadline is over or this process ends.
+        // A call that cannot leave now is passed over, and reclaimed when its deadline is over or this process
+        // exits.
         let _ = link.change(&attachment, &deadline, |tx, now| {
             Ok(((), Wakeups::first(queue::leave(tx, attachment_id, &wait, now))))
         });
     }
 }
 
-/// Several processes that have turns together, as if they were one.
+/// Several processes that take turns together, as if they were one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group(u64);
 
-/// Keeps named groups and processes apart.
+/// The bit that keeps named groups and processes apart.
 const NAMED: u64 = 1;
 const PROCESS: u64 = 2;
 
 impl Group {
-    /// The group of that name.
+    /// The group with this name.
     pub(super) fn named(name: &str) -> Group {
         Group(checksum([NAMED].into_iter().chain(name.bytes().map(u64::from))))
     }
@@ -299,7 +304,7 @@ impl Group {
         Some(Group::named(&name.to_string_lossy()))
     }
 
-    /// What stands for the group of an attachment: a named one, or itself.
+    /// The key of the group of an attachment: that of its named group, or its own id.
     pub(super) fn key(group: Option<Group>, attachment_id: u64) -> u64 {
         group.map_or_else(|| checksum([PROCESS, attachment_id]), |group| group.0)
     }

@@ -4,23 +4,24 @@ use crate::OutcomeCounts;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Begins the name of every family.
+/// The prefix of every family's name.
 pub const PREFIX: &str = "shmlimit_";
 
-/// What a family's numbers mean.
+/// The meaning of a family's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only rises.
     Counter,
     /// Rises and falls.
     Gauge,
-    /// How many up to each bound, and the sum.
+    /// Counts up to each bound, and the sum.
     Histogram,
-    /// Always 1; the labels are what it says.
+    /// Always 1; the information is in the labels.
     Info,
 }
 
-/// Samples of one name. The name is without [`PREFIX`] and without what its kind adds (`_total`, `_bucket`, `_info`).
+/// Samples with one name. The name is without [`PREFIX`] and without the suffix of its kind (`_total`, `_bucket`,
+/// `_info`).
 #[derive(Debug)]
 pub struct Family {
     pub name: Cow<'static, str>,
@@ -40,7 +41,7 @@ pub struct Sample {
 pub enum Value {
     Whole(u64),
     Real(f64),
-    /// Times, counted by the bounds of [`OutcomeCounts::LATENCY_BOUNDS`]; the last: longer.
+    /// Durations, counted by the bounds of [`OutcomeCounts::LATENCY_BOUNDS`]; the last count is for longer ones.
     Times {
         counts: [u64; 16],
         sum: Duration,
@@ -52,13 +53,13 @@ impl Family {
         Family { name: name.into(), kind, help: help.into(), samples: Vec::new() }
     }
 
-    /// The unit, which the name then ends with.
+    /// The unit, which is the suffix of the name.
     pub fn unit(&self) -> Option<&'static str> {
         self.name.ends_with("_seconds").then_some("seconds")
     }
 }
 
-/// The bounds in milliseconds, and how many there are up to each, the last being all. Sixteen of them.
+/// The bounds in milliseconds, and the count up to each bound. There are sixteen, and the last one is the total.
 pub fn cumulative(counts: &[u64; 16]) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
     let bounds = OutcomeCounts::LATENCY_BOUNDS.into_iter().map(Some).chain([None]);
     let so_far = counts.iter().scan(0u64, |sum, count| {

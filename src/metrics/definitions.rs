@@ -1,7 +1,7 @@
 //! Defines every metric and collects its samples.
 //!
-//! Most metrics show one field of a snapshot: its description says so (`src/limiter/fields.rs`), and nothing is to be done
-//! here. Any other metric is a line of [`definitions`] and an `add` below.
+//! Most metrics show one field of a snapshot. The field's description declares them (`src/limiter/fields.rs`), and
+//! they need no code here. Any other metric is a line of [`definitions`] and an `add` below.
 
 use super::data_model::{Family, Kind, Sample, Value};
 use crate::schema::{self, Field, Part, STRUCTS};
@@ -10,7 +10,7 @@ use shmlimit_kernel::policy::BreakerKind;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// Every family, in order; those without a sample too, so that a dashboard can be checked.
+/// Every family, in order. Families without a sample are included, so that a dashboard can be checked.
 pub fn families<'s>(limiters: impl IntoIterator<Item = (&'s str, Option<&'s Snapshot>)>) -> Vec<Family> {
     let mut collector = Collector { families: definitions(), limiter: String::new() };
     collector.add("build", vec![("version", env!("CARGO_PKG_VERSION").to_owned())], Value::Whole(1));
@@ -27,7 +27,7 @@ pub fn families<'s>(limiters: impl IntoIterator<Item = (&'s str, Option<&'s Snap
     collector.families
 }
 
-/// Every family there is: those of more than one field, then those of one.
+/// Every family: first those of several fields, then those of one.
 fn definitions() -> Vec<Family> {
     use Kind::{Counter, Gauge, Histogram, Info};
     let derived = [
@@ -71,7 +71,7 @@ pub fn shown_fields<P: Part>(part: &P) -> impl Iterator<Item = (&'static Field, 
     fields.filter(|(field, _)| field.metric.is_some()).map(|(field, value)| (field, value.to_value()))
 }
 
-/// The families as they are filled.
+/// Collects samples into families.
 struct Collector {
     families: Vec<Family>,
     limiter: String,
@@ -93,7 +93,7 @@ impl Collector {
         self.add(name, Vec::new(), Value::Whole(value.into()));
     }
 
-    /// A sample for each field of a struct that metrics show. An absent value has none.
+    /// Adds a sample for each field of a struct that metrics show. An absent value adds no sample.
     fn fields<P: Part>(&mut self, part: &P, labels: &[(&'static str, &str)]) {
         for (field, value) in shown_fields(part) {
             let value = match (value, field.kind) {
@@ -146,7 +146,7 @@ fn outcomes(collector: &mut Collector, snapshot: &Snapshot) {
     collector.add("sleep_seconds", Vec::new(), Value::Times { counts: counts.sleep, sum: counts.sleep_sum });
 }
 
-/// How often calls ended how, each code once.
+/// Counts by outcome code, each code once.
 pub fn by_code(snapshot: &Snapshot) -> BTreeMap<String, u64> {
     let mut codes = BTreeMap::new();
     for (code, count) in &snapshot.counts.codes {
@@ -170,7 +170,7 @@ fn usage(collector: &mut Collector, snapshot: &Snapshot) {
     collector.time("queue_oldest_seconds", oldest);
 }
 
-/// The rules' names, each once: nothing says that they differ, but samples must.
+/// The names of the rules, made unique. Rules may share a name, but samples must differ.
 pub fn rule_names(rules: &[RuleSnapshot]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for rule in rules {
@@ -205,7 +205,7 @@ fn breaker(collector: &mut Collector, snapshot: &Snapshot) {
     collector.time("gate_seconds", condition.gate.as_ref().map(|gate| gate.opens_in).unwrap_or_default());
 }
 
-/// The states that a breaker of that kind has.
+/// The states of a breaker of this kind.
 fn states(kind: BreakerKind) -> &'static [&'static str] {
     match kind {
         BreakerKind::None => &["normal"],

@@ -22,7 +22,7 @@ mod definitions;
 mod writer;
 
 use crate::Snapshot;
-// For the NDJSON of the tool.
+// The tool uses this for NDJSON.
 #[doc(hidden)]
 pub use data_model::cumulative;
 #[doc(hidden)]
@@ -38,7 +38,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The `Content-Type` of an HTTP answer with such a text.
+    /// The `Content-Type` of an HTTP response with this text.
     ///
     /// ```
     /// use shmlimit::metrics::Format;
@@ -71,7 +71,7 @@ pub fn prometheus<'s>(snapshots: impl IntoIterator<Item = &'s Snapshot>) -> Stri
     text(Format::Prometheus, snapshots.into_iter().map(readable))
 }
 
-/// The metrics of these limiters by the OpenMetrics standard.
+/// The metrics of these limiters in the OpenMetrics format.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -85,8 +85,8 @@ pub fn open_metrics<'s>(snapshots: impl IntoIterator<Item = &'s Snapshot>) -> St
     text(Format::OpenMetrics, snapshots.into_iter().map(readable))
 }
 
-/// The metrics of limiters of which some may be unreadable: damaged, or not accessible. Such a limiter has a name and no
-/// snapshot, and its `shmlimit_up` is 0, so that an alert can find it.
+/// The metrics of limiters, some of which may be unreadable: damaged, or not accessible. Such a limiter has a name
+/// and no snapshot, and its `shmlimit_up` is 0, so that an alert can find it.
 ///
 /// ```
 /// use shmlimit::metrics::{self, Format};

@@ -1,11 +1,11 @@
-//! Writes families as text. The two formats differ in how counters are declared, in units, and in the end.
+//! Writes families as text. The two formats differ in the declaration of counters, in units, and in the last line.
 
 use super::Format;
 use super::data_model::{Family, Kind, PREFIX, Sample, Value, cumulative};
 use shmlimit_kernel::characters::is_unsafe;
 use std::fmt::{self, Write};
 
-/// All of them. Families without a sample are left out.
+/// Writes all families. Families without a sample are left out.
 pub fn write(families: &[Family], format: Format) -> String {
     let mut out = String::new();
     for family in families.iter().filter(|family| !family.samples.is_empty()) {
@@ -57,7 +57,7 @@ fn write_family(out: &mut String, family: &Family, format: Format) -> fmt::Resul
     Ok(())
 }
 
-/// Milliseconds as seconds, as a float is written by everybody: with a point.
+/// Milliseconds as seconds, in the usual form of a float: with a decimal point.
 fn seconds(millis: u64) -> String {
     format!("{:?}", millis as f64 / 1e3)
 }

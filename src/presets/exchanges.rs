@@ -1,4 +1,4 @@
-//! Exchanges, whose response headers set the pace (R103).
+//! Presets for exchanges, whose response headers set the pace (R103).
 
 use super::{DAY, MINUTE, Preset, SECOND, adaptive, named, window};
 use crate::headers::HeaderFormat;

@@ -1,4 +1,4 @@
-//! Databases of films, series, music and their pictures (R101, R102).
+//! Presets for databases of films, series, music and their pictures (R101, R102).
 
 use super::{DAY, Preset, SECOND, named};
 use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, Jitter};
@@ -115,13 +115,14 @@ const LOCAL: Preset = Preset {
 const TEN_SECONDS: Duration = Duration::from_secs(10);
 const DAILY: &str = "A daily quota outlives a reboot only in a directory that does: --dir.";
 
-/// So many a second and so many at once; what is above the rate is for high priorities (R107).
+/// A token bucket with `rate` units per second and `burst` units at once. The part of the burst above the rate is
+/// reserved for high priorities (R107).
 const fn bucket(rate: u64, burst: u64) -> RuleDraft<'static> {
     let reserve = burst - rate;
     RuleDraft { burst: Some(burst), reserve, ..named("rps", Algorithm::TokenBucket, rate, SECOND) }
 }
 
-/// The breaker that counts failures in a row, and waits of 1, 2, 4, 8, 16, 30 s (R75, R78).
+/// A breaker that counts consecutive failures, and waits of 1, 2, 4, 8, 16, 30 s (R75, R78).
 const fn cautious(provider: &'static str) -> PolicyDraft<'static> {
     let mut backoff = Backoff::DEFAULT.with_jitter(Jitter::None);
     backoff.base = SECOND;

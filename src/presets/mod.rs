@@ -1,4 +1,4 @@
-//! Ready-made policies, by the name of the API they are for. Every number can be set otherwise (R104).
+//! Presets: ready-made policies, named after the API they are for. Every number can be overridden (R104).
 
 mod exchanges;
 mod media;
@@ -13,20 +13,20 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Preset {
-    /// Its name.
+    /// The preset's name.
     pub name: &'static str,
-    /// What it is for, in one line.
+    /// The API it is for, in one line.
     pub about: &'static str,
-    /// Where the numbers come from, and as of when (R103).
+    /// The source of the numbers, and its date (R103).
     pub source: &'static str,
-    /// What else its users should know, one sentence or two each (R105).
+    /// Further facts for its users, one or two sentences each (R105).
     pub notes: &'static [&'static str],
-    /// Its settings.
+    /// The settings of the policy.
     pub draft: PolicyDraft<'static>,
 }
 
 impl Preset {
-    /// Its policy.
+    /// The policy of this preset.
     pub fn policy(&self) -> Result<Policy, PolicyError> {
         Policy::new(&self.draft)
     }
@@ -64,12 +64,12 @@ const fn names() -> [&'static str; COUNT] {
     names
 }
 
-/// All presets, in the order of their names' table.
+/// All presets, in the order of [`NAMES`].
 pub fn all() -> &'static [Preset] {
     &ALL
 }
 
-/// The policy of a preset; `None` if there is none of that name.
+/// The policy of a preset; `None` if no preset has that name.
 ///
 /// ```
 /// let tmdb = shmlimit::presets::policy("tmdb").unwrap().unwrap();
@@ -104,7 +104,7 @@ const fn adaptive(
     AdaptiveDraft { parser: Some(parser.code()), windows, ..AdaptiveDraft::DEFAULT }
 }
 
-/// Every preset with its source and notes, in Markdown: what `docs/presets.md` holds between its marks.
+/// Every preset with its source and notes, in Markdown: the text between the marks of `docs/presets.md`.
 #[doc(hidden)]
 pub fn reference() -> String {
     let mut page = String::new();

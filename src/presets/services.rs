@@ -1,4 +1,4 @@
-//! GitHub and providers of language models, whose response headers set the pace (R138).
+//! Presets for GitHub and language model providers, whose response headers set the pace (R138).
 
 use super::{HOUR, MINUTE, Preset, adaptive, named, window};
 use crate::headers::HeaderFormat;
@@ -74,7 +74,7 @@ const fn rules(requests: u64, tokens: u64) -> [RuleDraft<'static>; 2] {
     ]
 }
 
-/// The headers say when a window is whole again, as they do of fixed ones.
+/// Fixed windows, because the headers say when a window is full again.
 const fn windows(requests: u64, tokens: u64) -> [PaceWindow; 2] {
     [
         window("requests", requests, MINUTE, WindowKind::Fixed),

@@ -1,4 +1,4 @@
-//! One setting, by the form in which it is kept.
+//! One setting, by the type in which it is stored.
 
 use super::Mode;
 use super::kind::Kind;
@@ -9,7 +9,7 @@ use shmlimit_kernel::policy::{BreakerKind, HeaderCode, Jitter, PerSecond, Window
 use shmlimit_kernel::{Algorithm, BurstMode, Fairness};
 use std::time::Duration;
 
-/// One setting, by the form in which it is kept.
+/// One setting, by the type in which it is stored.
 pub(crate) enum Field<'s> {
     Whole(&'s mut u64),
     Small(&'s mut u32),
@@ -22,17 +22,17 @@ pub(crate) enum Field<'s> {
     Choice(&'s mut dyn Choice),
 }
 
-/// A type that settings are kept in.
+/// A type that can store a setting.
 pub(crate) trait Kept {
-    /// The setting that is kept here.
+    /// The setting in this place.
     fn field(&mut self) -> Field<'_>;
 }
 
-/// One of a few words.
+/// A setting with a fixed set of words.
 pub(crate) trait Choice {
-    /// The word for it; nothing if none was chosen.
+    /// The word of the current choice; `None` if nothing was chosen.
     fn word(&self) -> Option<&'static str>;
-    /// Takes the one of that word; whether there is one.
+    /// Chooses by word. Returns whether the word is valid.
     fn choose(&mut self, word: &str) -> bool;
 }
 
@@ -85,7 +85,7 @@ choices! {
 }
 
 impl Field<'_> {
-    /// Puts a value in; an error if there is no room for it.
+    /// Stores a value. Fails if the value does not fit.
     pub fn put(self, value: Value) -> Result<(), ()> {
         match (self, value) {
             (Field::Whole(field), Value::Number(number)) => *field = number,
@@ -104,7 +104,7 @@ impl Field<'_> {
         Ok(())
     }
 
-    /// The value as people write it; nothing if it is not set.
+    /// The value as people write it; `None` if it is not set.
     pub fn text(&self, kind: Kind) -> Option<String> {
         let number = |number: u64| match kind {
             Kind::Part { .. } | Kind::Factor { .. } => quantity::written(number, 6),

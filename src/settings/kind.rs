@@ -1,10 +1,10 @@
-//! What the keys of the format take: which kind of value, within which bounds.
+//! The kinds of values that configuration keys have, with their bounds.
 
 use crate::quantity;
 use shmlimit_kernel::policy::{NAME_LEN, PerSecond};
 use std::time::Duration;
 
-/// What a key takes.
+/// The kind of a key's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -16,42 +16,42 @@ pub enum Kind {
     Truth,
     /// A whole number.
     Whole {
-        /// Smallest allowed.
+        /// The minimum.
         least: u64,
-        /// Largest allowed.
+        /// The maximum.
         most: u64,
     },
-    /// A number of calls in flight, or no bound.
+    /// A number of calls in flight, or `unlimited`.
     Permits {
-        /// Largest allowed.
+        /// The maximum.
         most: u64,
     },
-    /// A part of the whole, in millionths.
+    /// A share of 1, in millionths.
     Part {
-        /// Smallest allowed.
+        /// The minimum.
         least: u64,
     },
     /// A factor, in millionths.
     Factor {
-        /// Smallest allowed.
+        /// The minimum.
         least: u64,
-        /// Largest allowed.
+        /// The maximum.
         most: u64,
     },
     /// Units per second.
     Rate {
-        /// Whether it may be left to the first rule.
+        /// Whether `auto` is allowed, which uses the rate of the first rule.
         auto: bool,
     },
     /// A duration.
     Length {
-        /// Shortest allowed.
+        /// The shortest allowed duration.
         least: Duration,
     },
 }
 
 impl Kind {
-    /// What is allowed, in the user's own terms.
+    /// The allowed values, in the notation of a file.
     pub fn range(&self) -> String {
         let parts = |parts| quantity::written(parts, 6);
         match *self {

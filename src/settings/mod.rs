@@ -1,7 +1,8 @@
-//! A configuration as it was written, owned: what files, single settings and the environment change, one key at a time.
+//! A configuration as it was written, in owned form. Files, single settings and the environment change it one key
+//! at a time.
 //!
-//! There is one table of keys ([`keys()`]), which also says what each of them sets. Reading files, hot patches,
-//! descriptions, written files and the documentation all go through it.
+//! The table of keys ([`keys()`]) also says which field each key sets. Reading files, changes in a limiter in use,
+//! descriptions, written files and the documentation all use this table.
 
 mod field;
 mod keys;
@@ -23,7 +24,7 @@ use shmlimit_kernel::policy::{
 use shmlimit_kernel::{Algorithm, Policy, PolicyDraft, PolicyError, RuleDraft};
 use std::time::Duration;
 
-/// What was written, not yet judged.
+/// The settings as written, before validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub epoch_ns: u64,
@@ -34,14 +35,14 @@ pub(crate) struct Settings {
     pub count_network_errors: bool,
     /// The jitter of [`PolicyDraft::backoff`].
     pub jitter: Jitter,
-    /// Everything else at the top. Its names and lists are those of the other fields.
+    /// All other top-level settings. The names and lists in it are unused, because other fields hold them.
     pub draft: PolicyDraft<'static>,
     pub adaptive: Option<AdaptiveSettings>,
     pub rules: Vec<RuleSettings>,
 }
 
 shmlimit_kernel::named_enum! {
-    /// Whether refusals are meant (R41).
+    /// Whether a refusal is enforced (R41).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(crate) enum Mode {
         #[default]
@@ -55,12 +56,12 @@ shmlimit_kernel::named_enum! {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdaptiveSettings {
-    /// Everything but the windows.
+    /// All settings except the windows.
     pub draft: AdaptiveDraft<'static>,
     pub windows: Vec<WindowSettings>,
 }
 
-/// One window of the provider's; what is absent must be given.
+/// One window of the provider. Values that are `None` must still be given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WindowSettings {
     pub name: Option<String>,
@@ -92,7 +93,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings that give this policy.
+    /// The settings that result in this policy.
     pub fn of(policy: &Policy) -> Settings {
         let units: Vec<_> = policy.units().collect();
         let rule = |rule| RuleSettings::of(rule, units[usize::from(rule.unit)].as_str());
@@ -123,7 +124,7 @@ impl Settings {
         }
     }
 
-    /// Judges them.
+    /// Validates the settings.
     pub fn policy(&self) -> Result<Policy, PolicyError> {
         let rules: Vec<RuleDraft<'_>> = self.rules.iter().map(RuleSettings::draft).collect();
         let windows = self.adaptive.iter().flat_map(|adaptive| &adaptive.windows).enumerate();
@@ -143,8 +144,8 @@ impl Settings {
         })
     }
 
-    /// Reads one key of the table, for element `i` where it is one of a list. The error says what is wrong with the
-    /// value; the key is the caller's to name.
+    /// Sets one key of the table, for element `i` if the key belongs to a list. The error says what is wrong with
+    /// the value, and the caller adds the key.
     pub fn assign(&mut self, key: &KeyInfo, i: usize, given: &Given<'_>) -> Result<(), String> {
         let value = key.kind.read(given)?;
         match (key.field)(self, i) {
@@ -153,8 +154,8 @@ impl Settings {
         }
     }
 
-    /// The same in a valid configuration, where the new value takes the place of one that excludes it.
-    /// A burst that nobody chose follows its limit, and so does one that was as large.
+    /// Sets one key of a valid configuration. The new value replaces a value that excludes it. A burst follows its
+    /// limit if it was not configured, or if it was equal to the limit.
     pub fn replace(&mut self, key: &KeyInfo, i: usize, given: &Given<'_>) -> Result<(), String> {
         let before = self.rules.get(i).and_then(|rule| rule.limit);
         self.assign(key, i, given)?;
@@ -173,7 +174,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Every setting that has a value, as its key of the table, its element and its value as people write it.
+    /// Every setting that has a value: its key in the table, the index of its element, and its value as people
+    /// write it.
     pub fn each(&mut self) -> Vec<(&'static KeyInfo, usize, String)> {
         let windows = self.adaptive.as_ref().map_or(0, |adaptive| adaptive.windows.len());
         let (plain, listed): (Vec<&'static KeyInfo>, Vec<&'static KeyInfo>) =

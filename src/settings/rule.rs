@@ -1,14 +1,14 @@
-//! One rule as it was written, and what holds where nothing was (R9).
+//! One rule as it was written, and the defaults for missing values (R9).
 
 use crate::rate::Rate;
 use shmlimit_kernel::policy::{BurstFrom, MAX_AMOUNT};
 use shmlimit_kernel::{Algorithm, BurstMode, MAX_LOG, Rule, RuleDraft};
 use std::time::Duration;
 
-/// What a bucket of which nothing is said does: ten at once, one a second.
+/// The default limit and period of a bucket. Its default burst is ten.
 const BUCKET: (u64, Duration) = (1, Duration::from_secs(1));
 const BUCKET_BURST: u64 = 10;
-/// What a window of which nothing is said does: ten a minute.
+/// The default limit and period of a window: ten per minute.
 const WINDOW: (u64, Duration) = (10, Duration::from_secs(60));
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct RuleSettings {
     pub limit: Option<u64>,
     pub period: Option<Duration>,
     pub burst_mode: Option<BurstMode>,
-    /// Everything that is not above.
+    /// All other settings of the rule.
     pub draft: RuleDraft<'static>,
 }
 
@@ -29,7 +29,7 @@ impl Default for RuleSettings {
 }
 
 impl RuleSettings {
-    /// A rule of which only the algorithm is known.
+    /// A rule with this algorithm and defaults for everything else.
     pub fn new(algorithm: Algorithm) -> RuleSettings {
         let draft = RuleDraft::new(algorithm, 0, Duration::ZERO);
         RuleSettings { name: None, unit: None, limit: None, period: None, burst_mode: None, draft }
@@ -43,7 +43,7 @@ impl RuleSettings {
             limit: Some(draft.limit),
             period: Some(draft.period),
             burst_mode: (draft.algorithm == Algorithm::Gcra).then_some(draft.burst_mode),
-            // A new log has the usual room, one that there is keeps its own (`Policy::keeping_logs_of`).
+            // A new log gets the default room. An existing log keeps its room (`Policy::keeping_logs_of`).
             draft: RuleDraft { name: None, unit: None, log_room: None, ..draft },
         }
     }
@@ -64,8 +64,9 @@ impl RuleSettings {
         }
     }
 
-    /// Admits at most the limit of `rate` in any one period (R147): each unit is remembered, up to as many as a log holds.
-    /// Beyond that a bucket is refilled more slowly, by as much as it gives at once: burst + (limit − burst) = limit.
+    /// Admits at most the limit of `rate` in any one period (R147). A sliding log remembers each unit, up to the
+    /// maximum size of a log. For a larger limit, a bucket refills more slowly, and its burst makes up the
+    /// difference: burst + (limit − burst) = limit.
     pub fn within_rate(&mut self, rate: &Rate) {
         self.period = Some(rate.period);
         if rate.limit <= MAX_LOG {
@@ -77,15 +78,15 @@ impl RuleSettings {
         }
     }
 
-    /// Gives the hundredth part of a limit to the burst, and the rest to the refill.
+    /// Uses one hundredth of a limit as the burst, and the rest as the refill.
     fn part_burst(&mut self, limit: u64) {
-        // One that is too large is refused as it was written.
+        // A limit that is too large keeps its value, so that the error shows it as written.
         let burst = if limit > MAX_AMOUNT { 0 } else { (limit / 100).max(1) };
         (self.limit, self.draft.burst) = (Some((limit - burst).max(1)), Some(burst.max(1)));
         (self.draft.burst_from, self.draft.tau) = (BurstFrom::Rate, None);
     }
 
-    /// Another rate in a rule that is in use: it counts as before. A burst that somebody chose stays.
+    /// Changes the rate of a rule in use. The rule keeps its algorithm, and a configured burst stays.
     pub fn change_rate(&mut self, rate: &Rate) {
         self.period = Some(rate.period);
         match self.draft.burst_from {
@@ -94,7 +95,8 @@ impl RuleSettings {
         }
     }
 
-    /// Another limit in a valid rule. The burst follows if it was the limit, or if nobody chose it.
+    /// Changes the limit of a valid rule. The burst follows if it was equal to the limit, or if it was not
+    /// configured.
     pub fn change_limit(&mut self, limit: u64) {
         let was_limit = self.draft.burst.is_some() && self.draft.burst == self.limit;
         self.limit = Some(limit);
@@ -104,7 +106,7 @@ impl RuleSettings {
         }
     }
 
-    /// Counts in another way. A capacity of its own goes where the new way has none.
+    /// Changes the algorithm. A separate capacity is removed if the new algorithm has none.
     pub fn count_by(&mut self, algorithm: Algorithm) {
         self.draft.algorithm = algorithm;
         if !algorithm.has_burst() {

@@ -8,18 +8,18 @@ use shmlimit_kernel::{Algorithm, Fairness, MAX_LOG, Policy, RuleDraft};
 /// Single settings that go on top of a configuration (R111).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// The rate of the one rule, or one rule for each of several rates. Without a burst, an algorithm and the five-state
-    /// breaker, no one period has more (R147).
+    /// The rate of the only rule, or one rule for each of several rates. Without a burst, an algorithm and the
+    /// five-state breaker, no period admits more than the rate (R147).
     pub rates: Vec<Rate>,
-    /// Capacity of the one rule.
+    /// Capacity of the only rule.
     pub burst: Option<u64>,
-    /// How the one rule counts.
+    /// Algorithm of the only rule.
     pub algorithm: Option<Algorithm>,
-    /// Most calls in flight.
+    /// Maximum number of calls in flight.
     pub concurrency: Option<u64>,
-    /// Who goes first among those of one priority.
+    /// Which waiting call of one priority is next.
     pub fairness: Option<Fairness>,
-    /// What the background gets in any case, in millionths.
+    /// The share that background calls always get, in millionths.
     pub background_share: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ impl Overrides {
         *self == Overrides::default()
     }
 
-    /// A policy with these settings on top; the same policy if there are none.
+    /// A policy with these settings on top. Without settings it is the same policy.
     pub(crate) fn on(&self, policy: &Policy) -> Result<Policy, ConfigError> {
         if self.is_empty() {
             return Ok(*policy);
@@ -83,7 +83,7 @@ impl Settings {
             }
             rule.unit = rate.unit.clone().or(rule.unit.take());
             rule.name = rate.name.clone().or(rule.name.take());
-            // A rate of the breaker's own would go before it.
+            // A rate of the breaker would override this rate.
             self.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
         }
         if let Some(algorithm) = algorithm {
@@ -95,13 +95,13 @@ impl Settings {
         Ok(())
     }
 
-    /// Several rates are all the rules there are.
+    /// Replaces all rules with one rule for each rate.
     fn put_rates(&mut self, rates: &[Rate]) {
         let breaker_sets_rate = self.kind == BreakerKind::Fsm;
         let rule = |(i, rate): (usize, &Rate)| {
             let mut rule = RuleSettings::new(Algorithm::TokenBucket);
             match breaker_sets_rate && i == 0 {
-                // The breaker drives a bucket.
+                // The five-state breaker needs a bucket.
                 true => (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period)),
                 false => rule.within_rate(rate),
             }
@@ -113,9 +113,10 @@ impl Settings {
     }
 }
 
-/// This policy with single settings changed; what they do not name stays (R144). Rates alone change limit and period of
-/// the rules that they mean, and make rules where there are none: a rate means the rule of its name, or the one rule that
-/// counts its unit; of several rates and rules with one unit, those of the same period belong together.
+/// This policy with single settings changed. Settings that are not named keep their values (R144). Rates alone
+/// change limit and period of their rules, and create rules if there are none. A rate belongs to the rule with its
+/// name, or to the only rule that counts its unit. With several rates and rules of one unit, those with the same
+/// period belong together.
 ///
 /// ```
 /// use shmlimit::config::{self, Overrides};
@@ -138,7 +139,7 @@ pub fn update(policy: &Policy, overrides: &Overrides) -> Result<Policy, ConfigEr
     if let (Overrides { algorithm: Some(algorithm), .. }, [rule]) = (&named, policy.rules())
         && *algorithm != rule.algorithm
     {
-        // What another algorithm has counted says nothing to this one, so it would start used up.
+        // The counts of one algorithm cannot be converted for another, so the rule would start used up.
         return Err(ConfigError::NotChangeable { key: "algorithm".to_owned() });
     }
     if named.burst.is_none() && named.algorithm.is_none() && !policy.rules().is_empty() {
@@ -148,7 +149,7 @@ pub fn update(policy: &Policy, overrides: &Overrides) -> Result<Policy, ConfigEr
     Ok(named.on(&updated)?.keeping_logs_of(policy))
 }
 
-/// Limit and period of the rules that the rates mean.
+/// Changes limit and period of the rules that the rates belong to.
 pub(crate) fn change_rates(policy: &Policy, rates: &[Rate]) -> Result<Policy, ConfigError> {
     let mut settings = Settings::of(policy);
     let mut changed = Vec::new();
@@ -168,14 +169,14 @@ pub(crate) fn change_rates(policy: &Policy, rates: &[Rate]) -> Result<Policy, Co
         }
         rule.change_rate(rate);
         if i == 0 {
-            // A rate of the breaker's own would go before it.
+            // A rate of the breaker would override this rate.
             settings.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
         }
     }
     Ok(settings.policy()?.keeping_logs_of(policy))
 }
 
-/// The rule that one of the rates is for.
+/// The rule that one of the rates belongs to.
 fn meant(policy: &Policy, rate: &Rate, rates: &[Rate]) -> Result<usize, ConfigError> {
     let key = || "rate".to_owned();
     let rules = policy.rules().iter().enumerate();
@@ -213,14 +214,15 @@ fn bad_rate(rate: &Rate, problem: String) -> ConfigError {
     ConfigError::BadValue { key: "rate".to_owned(), value: rate.to_string(), problem }
 }
 
-/// What a rule is called in keys: by its name, or by its number where another has that name.
+/// The rule's part of a key: its name, or its number if another rule has the same name.
 pub(crate) fn called(policy: &Policy, i: usize) -> String {
     let name = |i: usize| policy.rules()[i].name.as_str().to_owned();
     let same = (0..policy.rules().len()).filter(|other| name(*other) == name(i)).count();
     if same == 1 { name(i) } else { i.to_string() }
 }
 
-/// A burst was wanted for rule `i`, which cannot have one: how to make a limiter that has one, and all else as it is.
+/// The error for a burst of rule `i`, whose algorithm has none. It says how to create a limiter with a burst that
+/// is otherwise the same.
 pub(crate) fn no_burst(policy: &Policy, i: usize, key: &str, burst: Option<u64>) -> ConfigError {
     let rule = &policy.rules()[i];
     let rate = Rate::of(rule);
@@ -231,7 +233,7 @@ pub(crate) fn no_burst(policy: &Policy, i: usize, key: &str, burst: Option<u64>)
     };
     let mut made = Settings::default();
     let made = made.put_single(&overrides).and_then(|()| Ok(made.policy()?));
-    // Whether options say all that there is to say.
+    // Whether command-line options can express the whole policy.
     let is_plain = made.is_ok_and(|made| made.keeping_logs_of(policy) == *policy);
     let remedy = match is_plain {
         true => {

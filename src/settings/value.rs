@@ -1,9 +1,9 @@
-//! One value as somebody gave it, and what it is for a kind of key.
+//! One value as it was given, and its conversion for a kind of key.
 
 use super::kind::Kind;
 use crate::quantity;
 
-/// What was given, by the form in which it was.
+/// A value as given, by its form.
 #[derive(Clone, Debug)]
 pub(crate) enum Given<'g> {
     /// A text in quotes in a file.
@@ -14,20 +14,20 @@ pub(crate) enum Given<'g> {
     Float(f64),
     /// True or false in a file.
     Truth(bool),
-    /// From a command line or the environment, where there are no forms.
+    /// Text from a command line or the environment, where values have no types.
     Bare(&'g str),
-    /// What no key takes, in words.
+    /// A form that no key accepts, in words.
     Other(String),
 }
 
-/// What was meant.
+/// The converted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// In the unit in which it is kept.
+    /// A number in the unit of the stored setting.
     Number(u64),
     Truth(bool),
     Word(String),
-    /// The value was said to be none.
+    /// The value means "not set".
     Nothing,
 }
 
@@ -48,7 +48,7 @@ impl Given<'_> {
     fn digits(&self) -> Option<String> {
         match self {
             Given::Int(number) => Some(number.to_string()),
-            // The shortest decimal that reads as the same float is what was written.
+            // The shortest decimal that reads as the same float is the one that was written.
             Given::Float(number) => Some(number.to_string()),
             Given::Bare(text) => Some(text.trim().to_owned()),
             _ => None,
@@ -65,7 +65,7 @@ impl Given<'_> {
 }
 
 impl Kind {
-    /// Reads a value of this kind. Whether it is in range is judged with the whole policy.
+    /// Converts a value of this kind. The validation of the whole policy checks the range.
     pub(crate) fn read(&self, given: &Given<'_>) -> Result<Value, String> {
         let wanted = || format!("must be {}", self.range());
         match *self {
@@ -95,7 +95,7 @@ impl Kind {
                 quantity::decimal(&digits, 6, &self.range()).map(Value::Number)
             }
             Kind::Rate { .. } => {
-                // More digits than a float holds may be written in quotes.
+                // Quotes allow more digits than a float has.
                 let digits = given.digits().or_else(|| given.word().map(str::to_owned)).ok_or_else(wanted)?;
                 quantity::decimal(&digits, 9, &self.range()).map(Value::Number)
             }
@@ -103,7 +103,7 @@ impl Kind {
                 let text = given.digits().or_else(|| given.word().map(str::to_owned));
                 let text = text.ok_or_else(quantity::not_a_duration)?;
                 let duration = quantity::duration(&text)?;
-                // It was read from so many nanoseconds.
+                // The duration was read from this number of nanoseconds, so it fits.
                 Ok(Value::Number(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
             }
         }
@@ -112,7 +112,7 @@ impl Kind {
     fn whole(&self, given: &Given<'_>) -> Result<Value, String> {
         let digits = match given {
             Given::Float(_) => None,
-            // As people write them; one that is too large is judged below.
+            // Text in any notation of an amount. A number that is too large is handled below.
             Given::Bare(text) => match quantity::amount(text) {
                 Ok(amount) => Some(amount.to_string()),
                 Err(_) => given.digits().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())),

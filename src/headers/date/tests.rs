@@ -1,4 +1,4 @@
-//! Dates of every form. That another reader agrees is tested in `tests/config/retry_after.rs`.
+//! Tests dates of every form. `tests/config/retry_after.rs` compares the results with another parser.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn r71_dates_are_read_leniently() {
 }
 
 #[test]
-fn r71_what_is_no_date_is_malformed() {
+fn r71_invalid_date_is_malformed() {
     for text in [
         "",
         "soon",
@@ -104,7 +104,7 @@ fn r71_what_is_no_date_is_malformed() {
 #[test]
 fn r72_a_year_of_two_digits_is_at_most_50_years_ahead() {
     let year = |text: &str, now| http_date(text, now).map(|at| Civil::at(at).year);
-    // From 2026-11-16T10:00:00: to the second.
+    // The limit is exact to the second: 50 years from 2026-11-16T10:00:00.
     assert_eq!(year("Monday, 16-Nov-76 10:00:00 GMT", NOW), Some(2076));
     assert_eq!(year("Monday, 16-Nov-76 10:00:01 GMT", NOW), Some(1976));
     assert_eq!(year("Monday, 16-Nov-76 11:00:00 +0100", NOW), Some(2076));
@@ -114,17 +114,17 @@ fn r72_a_year_of_two_digits_is_at_most_50_years_ahead() {
     assert_eq!(year("Monday, 01-Jan-26 00:00:00 GMT", NOW), Some(2026));
     assert_eq!(year("Monday, 01-Jan-00 00:00:00 GMT", NOW), Some(2000));
     assert_eq!(year("Monday, 01-Jan-99 00:00:00 GMT", NOW), Some(1999));
-    // The next century when this one ends, and from the epoch on.
+    // Near the end of a century the year may be in the next one. At the epoch the same rule applies.
     let in_1999 = 946_684_799_000_000_000;
     assert_eq!(year("Saturday, 01-Jan-00 00:00:00 GMT", in_1999), Some(2000));
     assert_eq!(year("Saturday, 01-Jan-49 00:00:00 GMT", in_1999), Some(2049));
     assert_eq!(year("Saturday, 01-Jan-50 00:00:00 GMT", in_1999), Some(1950));
     assert_eq!(year("Saturday, 01-Jan-20 00:00:00 GMT", 0), Some(2020));
     assert_eq!(year("Saturday, 02-Jan-20 00:00:00 GMT", 0), Some(1920));
-    // In UTC that is still 2099, less than 50 years after the last hour of 2049.
+    // In UTC this moment is still in 2099, less than 50 years after the last hour of 2049.
     assert_eq!(year("Friday, 01-Jan-00 00:30:00 +0200", 2_524_604_400_000_000_000), Some(2099));
     assert_eq!(year("Saturday, 01-Jan-99 00:00:00 GMT", u64::MAX), Some(2599));
-    // The day must exist in that year: 2100 and 1900 have no 29th of February, 2000 has.
+    // The day must exist in that year: 2100 and 1900 have no 29 February, 2000 has one.
     assert_eq!(year("Tuesday, 29-Feb-00 00:00:00 GMT", NOW), Some(2000));
     assert_eq!(year("Tuesday, 29-Feb-00 00:00:00 GMT", 3_000_000_000_000_000_000), None);
 }

@@ -1,4 +1,4 @@
-//! The three forms of the drafts, and what they have in common.
+//! Tests the three forms of the drafts, and what they have in common.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn is(headers: &[Header<'_>], expected: &[(&str, Reading)]) {
 }
 
 #[test]
-fn r97_three_headers() {
+fn r97_three_separate_headers_are_read() {
     let rest = [("RateLimit-Remaining", "50"), ("ratelimit-reset", "30")];
     is(&[("RateLimit-Limit", "100"), rest[0], rest[1]], &[("default", reading(100, 50, 30, NONE))]);
     is(&rest, &[("default", reading(NONE, 50, 30, NONE))]);
@@ -32,37 +32,37 @@ fn r97_three_headers() {
 }
 
 #[test]
-fn r97_a_limit_with_its_policies_behind_it() {
+fn r97_limit_followed_by_its_policies_is_read() {
     let limit = |value| Ietf.parse(&[("RateLimit-Limit", value)], 0).pop().map(|(_, reading)| reading);
     assert_eq!(limit("100, 100;w=60"), Some(reading(100, NONE, NONE, 60)));
     assert_eq!(limit("10, 10;w=1, 50;w=60, 1000;w=3600;comment=\"a, b\""), Some(reading(10, NONE, NONE, 1)));
     assert_eq!(limit("50, 10;w=1, 50;w=60"), Some(reading(50, NONE, NONE, 60)));
     assert_eq!(limit("5000, 1000;w=3600"), Some(reading(5000, NONE, NONE, NONE)));
     assert_eq!(limit("100;w=60"), Some(reading(100, NONE, NONE, 60)));
-    // Two headers that were joined.
+    // Two headers that were joined into one.
     assert_eq!(limit("100, 50"), Some(reading(50, NONE, NONE, NONE)));
     assert_eq!(limit("0, 0;w=60"), None);
     for bad in ["", "x", "-1", "100 100", "\"100", "100, 50;w=\""] {
         assert_eq!(limit(bad), None, "{bad}");
     }
-    // A policy whose window is malformed is no second limit.
+    // A policy with a malformed window is not a second limit.
     for part in ["100, x;w=60", "100;w=x", "100, 100;w=-1", "100, 50;w=x", "100, 50;w"] {
         assert_eq!(limit(part), Some(reading(100, NONE, NONE, NONE)), "{part}");
     }
 }
 
 #[test]
-fn r97_a_policy_without_a_name_belongs_to_the_limit_of_its_size() {
+fn r97_unnamed_policy_belongs_to_the_limit_of_the_same_size() {
     let headers =
         [("RateLimit-Policy", "10;w=1, 100;w=60"), ("RateLimit-Limit", "100"), ("RateLimit-Remaining", "5")];
     is(&headers, &[("default", reading(100, 5, NONE, 60))]);
-    // Without a limit, one policy is the policy, and of two nobody knows which.
+    // Without a limit, a single policy is used. With two policies it is unclear which one is effective.
     is(&headers[..1], &[]);
     is(&[("RateLimit-Policy", "100;w=60"), headers[2]], &[("default", reading(100, 5, NONE, 60))]);
 }
 
 #[test]
-fn r97_one_header_with_three_keys() {
+fn r97_one_header_with_three_keys_is_read() {
     let expected = [("default", reading(100, 50, 30, NONE))];
     is(&[("RateLimit", "limit=100, remaining=50, reset=30")], &expected);
     is(&[("RATELIMIT", "reset=30,remaining=50,limit=100")], &expected);
@@ -75,7 +75,7 @@ fn r97_one_header_with_three_keys() {
 }
 
 #[test]
-fn r97_named_policies() {
+fn r97_named_policies_are_read() {
     is(
         &[("RateLimit-Policy", "\"burst\";q=100;w=60"), ("RateLimit", "\"burst\";r=50;t=30")],
         &[("burst", reading(100, 50, 30, 60))],
@@ -106,7 +106,7 @@ fn r97_partition_keys_and_unknown_parameters_are_ignored() {
         ],
         &[("p", reading(100, 50, 30, 60))],
     );
-    // One name with two keys: the more restrictive numbers.
+    // One name with two partition keys: the more restrictive numbers are used.
     is(
         &[("RateLimit", "\"p\";r=50;t=30;pk=:YQ==:, \"p\";r=60;t=40;pk=:Yg==:")],
         &[("p", reading(NONE, 50, 40, NONE))],
@@ -114,7 +114,7 @@ fn r97_partition_keys_and_unknown_parameters_are_ignored() {
 }
 
 #[test]
-fn r99_of_duplicates_the_most_restrictive() {
+fn r99_most_restrictive_of_duplicates_is_kept() {
     is(
         &[
             ("RateLimit-Remaining", "5"),
@@ -136,7 +136,7 @@ fn r99_of_duplicates_the_most_restrictive() {
 }
 
 #[test]
-fn r94_a_malformed_part_leaves_the_others() {
+fn r94_malformed_part_does_not_affect_the_others() {
     for (value, window, expected) in [
         ("\"p\";r=50;t=-1", "p", reading(NONE, 50, NONE, NONE)),
         ("\"p\";r=50;t", "p", reading(NONE, 50, NONE, NONE)),
@@ -157,7 +157,7 @@ fn r94_a_malformed_part_leaves_the_others() {
 }
 
 #[test]
-fn r94_what_is_malformed_as_a_whole_is_ignored() {
+fn r94_value_that_is_malformed_as_a_whole_is_ignored() {
     for value in [
         "\"p\";r=\"50\"",
         "\"p\";r=5.5",
@@ -171,7 +171,7 @@ fn r94_what_is_malformed_as_a_whole_is_ignored() {
         "\"ok\";r=1, \"p",
     ] {
         is(&[("RateLimit", value)], &[]);
-        // What the others say stays.
+        // The values of the other headers stay.
         is(
             &[("RateLimit", value), ("RateLimit-Remaining", "1")],
             &[("default", reading(NONE, 1, NONE, NONE))],
@@ -188,7 +188,7 @@ fn r94_what_is_malformed_as_a_whole_is_ignored() {
 }
 
 #[test]
-fn r99b_names_that_cannot_be_shown_are_ignored() {
+fn r99b_names_that_cannot_be_displayed_are_ignored() {
     is(
         &[("RateLimit", "\"\";r=1, \" \";r=1, \"a\u{7f}\";r=1, \"é\";r=1, ok;r=1")],
         &[("ok", reading(NONE, 1, NONE, NONE))],
