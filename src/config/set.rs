@@ -143,7 +143,7 @@ fn set_rate(
     let rule = &mut settings.rules[i];
     if rule.draft.algorithm == Algorithm::SlidingLog && limit > MAX_LOG {
         let problem = format!(
-            "a sliding_log counts at most {MAX_LOG} per period; start it afresh with another algorithm: shmlimit init NAME \
+            "a sliding_log counts at most {MAX_LOG} per period; replace it with another algorithm: shmlimit init NAME \
              --rate {value} --replace"
         );
         return Err(bad_rate(value, problem));
@@ -241,13 +241,13 @@ fn no_burst(policy: &Policy, i: usize, key: &str, burst: Option<u64>) -> ConfigE
             let burst = burst.map_or_else(|| "NUMBER".to_owned(), |burst| burst.to_string());
             let concurrency = policy.concurrency().map(|most| format!(" --concurrency {most}")).unwrap_or_default();
             format!(
-                "start it afresh as a token_bucket, with full buckets: shmlimit init NAME --rate {}/{period} --burst \
+                "replace it by a token_bucket, with full buckets: shmlimit init NAME --rate {}/{period} --burst \
                  {burst}{concurrency} --replace",
                 rule.limit
             )
         }
         false => "write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nwrite algorithm = \
-                  \"token_bucket\" and the burst there, and start it afresh with: shmlimit init NAME --config \
+                  \"token_bucket\" and the burst there, and replace it with: shmlimit init NAME --config \
                   NAME.settings.toml --replace"
             .to_owned(),
     };

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const FORCE_HELP: &str = "\
-To refuse all calls at once, also those that wait, and to let them go on (online probes first, normal does not):
+To refuse all calls at once, also those that wait, and to allow them again (online probes first, normal does not):
 
   shmlimit force tmdb offline
   shmlimit force tmdb online
@@ -86,11 +86,11 @@ fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> Str
     let gate = match &now.gate {
         Some(gate) => {
             format!(
-                "gate closed for {}, open it with: shmlimit force {name} clear-gate",
+                "paused by Retry-After for {}, end that with: shmlimit force {name} clear-gate",
                 time::format_wait(gate.opens_in)
             )
         }
-        None => "gate open".to_owned(),
+        None => "no Retry-After".to_owned(),
     };
     // A Sleep lasts as long as its Retry-After said, whatever becomes of the gate.
     let asleep = match (forced, now.eta) {

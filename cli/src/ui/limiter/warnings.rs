@@ -42,7 +42,7 @@ fn unanswered(name: &str, breaker: BreakerKind, time: Option<Duration>) -> Optio
         warning: "unanswered_probes",
         lasted: time,
         message: format!(
-            "half open, and no success or failure was reported for {}: only reported outcomes end that state",
+            "half_open, and no call has reported how it ended for {}: only reported outcomes end that state",
             format_age(time)
         ),
         advice: suggestion::with_directory(&format!(
