@@ -67,8 +67,11 @@ pub fn clap(answer: &clap::Error) {
         true => answer.render().ansi().to_string(),
         false => answer.render().to_string(),
     };
-    // All messages of the tool have the same prefix.
-    let text = rendered.replacen("error:", "shmlimit:", 1);
+    // All messages of the tool have the same prefix, and the words of its documents.
+    let text = rendered
+        .replacen("error:", "shmlimit:", 1)
+        .replacen("unrecognized subcommand", "no verb", 1)
+        .replacen("a similar subcommand exists", "a similar verb exists", 1);
     let text = if coloured { escape::painted(&text) } else { escape::lines(&text) };
     // In one write, as remarks are.
     let _ = io::stderr().write_all(text.as_bytes());

@@ -21,8 +21,8 @@ use shmlimit::Snapshot;
 const LABEL: usize = 11;
 /// Grants, refusals and errors.
 const SPARKS: u16 = 3;
-/// A sparkline is not higher than this.
-const TALLEST: u16 = 8;
+/// The headline and the error of a limiter that cannot be read.
+const UNREADABLE: u16 = 4;
 /// For the newest value behind a sparkline.
 const VALUE: u16 = 8;
 /// Bars for terminals without block characters.
@@ -57,7 +57,7 @@ pub fn draw(frame: &mut Frame, area: Rect, (name, track): (&str, &Track), app: &
     let height = u16::try_from(facts.len()).unwrap_or(u16::MAX);
     // The table has what it needs; the history takes the rest of the screen.
     let spare = rest.height.saturating_sub(height).saturating_sub(process_table::wanted_height(track, app));
-    let tall = (spare / SPARKS).clamp(1, TALLEST);
+    let tall = (spare / SPARKS).max(1);
     let [above, sparks, below] =
         Layout::vertical([Constraint::Length(height), Constraint::Length(SPARKS * tall), Constraint::Min(0)])
             .areas(rest);
@@ -68,8 +68,8 @@ pub fn draw(frame: &mut Frame, area: Rect, (name, track): (&str, &Track), app: &
 
 /// How many lines the selected limiter would fill, the history at its lowest.
 pub fn wanted_height(track: &Track, app: &App, width: u16, theme: &Theme) -> u16 {
-    let facts = track.seen.as_ref().filter(|_| track.error.is_none()).map(|seen| facts(seen, width, theme));
-    let facts = u16::try_from(facts.map_or(1, |facts| facts.len())).unwrap_or(u16::MAX);
+    let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else { return UNREADABLE };
+    let facts = u16::try_from(facts(seen, width, theme).len()).unwrap_or(u16::MAX);
     facts.saturating_add(1 + SPARKS).saturating_add(process_table::wanted_height(track, app))
 }
 

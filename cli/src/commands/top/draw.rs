@@ -95,6 +95,8 @@ fn nothing(model: &Model, app: &App) -> String {
     }
 }
 
+/// For the longest state, `all in flight`.
+const STATE: u16 = 13;
 /// Columns for names, if there is room.
 const NAME: usize = 18;
 
@@ -106,14 +108,13 @@ fn write_list(
     theme: &Theme,
 ) {
     let wide = area.width >= 70;
-    let cells = if area.width >= 100 { 16 } else { 8 };
-    let state = if area.width >= 100 { 13 } else { 11 };
+    let cells = if area.width >= 100 { 16 } else { 6 };
     // On a wide screen figures stay close to the names they belong to.
-    let others = cells as u16 + 12 + state + if wide { 6 + 4 + 7 + 8 + 4 + 7 } else { 2 };
+    let others = cells as u16 + 12 + STATE + if wide { 6 + 4 + 7 + 8 + 4 + 7 } else { 2 };
     let longest = order.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(NAME);
     let name = area.width.saturating_sub(others).clamp(12, u16::try_from(longest).unwrap_or(u16::MAX));
     let rows = order.iter().enumerate().map(|(i, limiter)| {
-        let shape = Shape { wide, cells, selected: line == Some(i), name, state };
+        let shape = Shape { wide, cells, selected: line == Some(i), name };
         row(limiter, &model.tracks[*limiter], &shape, theme)
     });
     let right = |text: &'static str| Cell::from(Line::from(text).right_aligned());
@@ -121,7 +122,7 @@ fn write_list(
         vec![Cell::from(" LIMITER"), Cell::from("STATE"), Cell::from("BUDGET LEFT"), right("FLIGHT")];
     let mut widths = vec![
         Constraint::Length(name),
-        Constraint::Length(state),
+        Constraint::Length(STATE),
         Constraint::Length(cells as u16 + 12),
         Constraint::Length(6),
     ];
@@ -162,9 +163,8 @@ struct Shape {
     wide: bool,
     cells: usize,
     selected: bool,
-    /// Columns for the name and for the state.
+    /// Columns for the name.
     name: u16,
-    state: u16,
 }
 
 fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
@@ -175,10 +175,8 @@ fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
     let style = if shape.selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
     let name = fit::text(&format!("{mark}{}", printable(name)), shape.name, theme);
     let name = Cell::from(name).style(style);
-    // The column is too narrow for "paused by Retry-After", and on most screens for "all in flight".
-    let too_long = word.len() > usize::from(shape.state);
-    let rest = word.strip_prefix("paused by ").or(word.strip_prefix("all "));
-    let word = if too_long { rest.unwrap_or(word) } else { word };
+    // The column is too narrow for "paused by Retry-After".
+    let word = word.strip_prefix("paused by ").unwrap_or(word);
     let mut row = vec![name, Cell::from(Span::styled(word, theme.severity(severity)))];
     let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else { return Row::new(row) };
     // The one with the smallest part left is the one that counts.
@@ -216,7 +214,7 @@ fn keys<'a>(app: &App, width: u16, theme: &Theme) -> Line<'a> {
     let keys = match app.typing {
         true => "type a part of the name  Enter done  Esc all",
         false if width < 80 => "q quit  ? help  j/k select  Tab pane",
-        false => "q quit  ? help  j/k select  Tab pane  s sort  t trouble  f fold  / filter  p pause",
+        false => "q quit  ? help  j/k select  Tab pane  s sort  t trouble  f fold  / filter",
     };
     Line::styled(keys, theme.dim())
 }

@@ -77,7 +77,7 @@ pub fn to_text(limiter: &Limiter, refusal: &Refusal, needs: Needs<'_>) -> String
             return blocked(limiter, refusal);
         }
         (Reason::Paused, _) => return paused(limiter, refusal),
-        (Reason::Adaptive, _) => "the server's headers ask for a slower pace".to_owned(),
+        (Reason::Adaptive, _) => "the API's headers ask for a slower pace".to_owned(),
         _ => return refusal.to_string(),
     };
     // The layer that refuses says when it would let the call pass if no other call waited before it.
@@ -119,13 +119,13 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     let then = |way_out: &str| then.unwrap_or_else(|| format!("until: shmlimit force {name} {way_out}"));
     match (refusal.reason(), gate) {
         (Reason::RetryAfter, Some(gate)) => format!(
-            "the server sent a Retry-After, recorded by {} ({}) {} ago; {}",
+            "paused by Retry-After, recorded by {} ({}) {} ago; {}",
             escape::printable(&gate.program),
             gate.pid,
             time::format_age(gate.recorded),
             then("clear-gate")
         ),
-        (Reason::RetryAfter, None) => format!("the server sent a Retry-After; {}", then("clear-gate")),
+        (Reason::RetryAfter, None) => format!("paused by Retry-After; {}", then("clear-gate")),
         (Reason::CacheOnly, _) => {
             format!("the breaker is at cache_only: use cached answers; {}", then("online"))
         }

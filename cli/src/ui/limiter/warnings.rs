@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(unanswered("a", BreakerKind::Fsm, None), None);
         assert_eq!(unanswered("a", BreakerKind::Fsm, almost), None);
         let warning = unanswered("a", BreakerKind::Fsm, minute).unwrap();
-        assert!(warning.message.contains("reported for 1m"), "{}", warning.message);
+        assert!(warning.message.contains("how it ended for 1m"), "{}", warning.message);
         assert!(warning.advice.ends_with("shmlimit force a normal"), "{}", warning.advice);
         let warning = unanswered("a", BreakerKind::Consecutive, minute).unwrap();
         assert!(warning.advice.ends_with("shmlimit force a closed"), "{}", warning.advice);
