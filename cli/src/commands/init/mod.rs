@@ -257,7 +257,7 @@ fn report(
     let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
     let (key, how) = match how {
         InitResult::Made => ("made", "made"),
-        InitResult::Afresh => ("afresh", "made again"),
+        InitResult::Afresh => ("afresh", "replaced"),
         InitResult::Updated => ("updated", "updated"),
         InitResult::There => ("there", "there already"),
     };

@@ -93,7 +93,7 @@ impl Change {
         let within = format_remaining(self.within);
         match &self.what {
             What::PauseEnds => format!("pause ends in {within}"),
-            What::GateOpens => format!("calls go on in {within}"),
+            What::GateOpens => format!("Retry-After ends in {within}"),
             What::HalfOpen => format!("probes (half_open) in {within}"),
             What::Sleep => format!("tries to recover in {within}"),
             What::RateRises => format!("rate rises in {within}"),

@@ -39,7 +39,7 @@ pub fn write_queue(
         return Ok(());
     }
     let heading = format!(
-        "  {:>7}  {:15}  {:>8}  {:10}  {:>9}  {:>8}  COST",
+        "  {:>7}  {:15}  {:>7}  {:10}  {:>9}  {:>8}  COST",
         "PID", "WAITING", "FOR", "PRIORITY", "CHECKS IN", "GIVES UP"
     );
     writeln!(out, "{}", screen.paint.dim(screen.cut(&heading).trim_end()))?;
@@ -47,7 +47,7 @@ pub fn write_queue(
     for one in shown {
         let looks = if one.late { "late".to_owned() } else { format_age(one.looks_in) };
         let line = format!(
-            "  {:>7}  {:15}  {:>8}  {:10}  {:>9}  {:>8}  {}",
+            "  {:>7}  {:15}  {:>7}  {:10}  {:>9}  {:>8}  {}",
             one.pid,
             printable(&one.program),
             format_age(one.waited_for),
