@@ -39,7 +39,7 @@ pub enum ConfigError {
     /// A key that cannot be changed in a limiter that is in use (R144).
     #[error(
         "{key}: cannot be changed in a limiter that is in use; write its settings to a file with: shmlimit status NAME \
-         --toml > NAME.settings.toml\nchange it there, and start it afresh with: shmlimit init NAME --config NAME.settings.toml --replace"
+         --toml > NAME.settings.toml\nchange it there, and replace it with: shmlimit init NAME --config NAME.settings.toml --replace"
     )]
     NotChangeable {
         /// The key.
@@ -48,7 +48,7 @@ pub enum ConfigError {
     /// The key.
     #[error(
         "{key}: {problem}; write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nadd it there, and \
-         start it afresh with: shmlimit init NAME --config NAME.settings.toml --replace"
+         replace it with: shmlimit init NAME --config NAME.settings.toml --replace"
     )]
     Absent {
         /// The key.

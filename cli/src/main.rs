@@ -20,7 +20,7 @@ mod ui;
 mod verb_trait;
 mod wait_notice;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{VERBS, Verb};
 use options::Place;
 use std::process::ExitCode;
@@ -32,7 +32,14 @@ use verb_trait::Tool;
 ///
 /// Without a verb: status.
 #[derive(Debug, Parser)]
-#[command(name = "shmlimit", version, bin_name = "shmlimit", infer_subcommands = false, after_help = EXIT_CODES)]
+#[command(
+    name = "shmlimit",
+    version,
+    bin_name = "shmlimit",
+    infer_subcommands = false,
+    disable_help_subcommand = true
+)]
+#[command(after_help = format!("Short guides, such as rates, retry-after, scripts: shmlimit help\n\n{EXIT_CODES}"))]
 struct Args {
     #[command(flatten)]
     place: Place,
@@ -42,8 +49,13 @@ struct Args {
     verb: Option<Verb>,
 }
 
+fn arguments() -> clap::Command {
+    commands::with_topics(Args::command())
+}
+
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let matches = arguments().try_get_matches();
+    let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(answer) => {
             output::clap(&answer);
@@ -59,6 +71,6 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         suggestion::set_directory(directory, verbs.collect());
     }
     args.log.begin()?;
-    let tool = Tool { place: &args.place, arguments: Args::command, verbs: VERBS };
+    let tool = Tool { place: &args.place, arguments, verbs: VERBS };
     args.verb.unwrap_or_default().run(&tool)
 }

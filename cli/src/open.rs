@@ -107,15 +107,14 @@ pub fn is_missing(error: &Error) -> bool {
 
 /// Says that there is no such limiter, and which one may have been meant.
 pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
-    let Listing { directory, names, note: passed_over, .. } =
-        Limiter::list(place.dir.as_deref()).unwrap_or_default();
+    let Listing { directory, names, note, .. } = Limiter::list(place.dir.as_deref()).unwrap_or_default();
     // It may be there, and not for this user.
-    remark_note(passed_over.as_deref());
+    remark_note(note.as_deref());
     let at =
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
     if presets::NAMES.contains(&name) {
         return Failure::Usage(format!(
-            "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- echo hello"
+            "no limiter {name:?} yet{at}; it is a preset, and the first use makes it: shmlimit run {name} -- echo hello"
         ));
     }
     remark_note(limiters_elsewhere(place, &directory).as_deref());
@@ -174,8 +173,8 @@ pub fn remark_used_up(limiter: &Limiter) {
     if limiter.was_made_used_up() {
         let name = limiter.name();
         output::remark(&format!(
-            "warning: {name} starts used up: its file was deleted while programs use it, and what they spent is not known; \
-             to start afresh, with full buckets: shmlimit init {} --replace",
+            "warning: {name} starts used up: its file was deleted while programs use it, so their counts are lost; to start \
+             with full buckets: shmlimit init {} --replace",
             suggestion::shell_words(&[name])
         ));
     }

@@ -3,6 +3,7 @@
 use crate::platform::texts;
 use crate::ui::escape;
 use crate::ui::failure::REFUSED;
+use crate::ui::limiter::refusal::Needs;
 use shmlimit::config;
 use shmlimit::{Priority, UnknownName};
 use std::fs::File;
@@ -41,13 +42,20 @@ pub struct RequestOptions {
     /// leave a rule's reserve to the others
     #[arg(long, value_parser = parse_priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
-    /// Whoever waits under this name takes turns as one [default: $SHMLIMIT_GROUP, or all of this session]
+    /// Calls that wait under this name take turns as one process [default: $SHMLIMIT_GROUP, or all of this session]
     #[arg(long, value_parser = parse_group, value_name = "NAME")]
     pub group: Option<String>,
     /// The exit code of a refusal, from 0 to 255, for commands that use 75 themselves. With 0 only the message tells a
     /// refusal from success. A cost that is never allowed is still 2
     #[arg(short = 'E', long = "conflict-exit-code", default_value_t = REFUSED, allow_hyphen_values = true, value_name = "NUMBER")]
     pub refused: u8,
+}
+
+impl RequestOptions {
+    /// What the call needs, for messages.
+    pub fn needs(&self) -> Needs<'_> {
+        Needs { costs: &self.cost, priority: self.priority }
+    }
 }
 
 /// A duration; a bare number is minutes (R111).
@@ -132,7 +140,7 @@ pub const ENV_GROUP: &str = "SHMLIMIT_GROUP";
 pub const VARIABLES: [(&str, &str); 12] = [
     ("SHMLIMIT_DIR", "Directory of the limiters."),
     ("ANIVAULT_DIR", "The same, where SHMLIMIT_DIR is not set."),
-    ("SHMLIMIT_GROUP", "Whoever waits under this name takes turns as one."),
+    ("SHMLIMIT_GROUP", "Calls that wait under this name take turns as one process."),
     ("SHMLIMIT_LIMITER", "Set by run for its command: the limiter. record takes it where none is named."),
     ("SHMLIMIT_ATTEMPT", "Set by run for its command: which attempt it is, from 1."),
     ("SHMLIMIT_RUN", "Set by run for its command, so that record can tell it how the call ended."),

@@ -35,7 +35,7 @@ fn to_text(snapshot: &Snapshot) -> String {
     let name = suggestion::operand(&snapshot.name);
     if let Some(pause) = &snapshot.paused {
         let left = match pause.ends_in {
-            Some(left) => format!("goes on in {}", time::format_remaining(left)),
+            Some(left) => format!("calls go on in {}", time::format_remaining(left)),
             None => format!("until: shmlimit resume {name}"),
         };
         return format!(": paused by {}; {left}", condition::paused_by(pause));

@@ -181,7 +181,7 @@ impl LimiterSegment {
             },
             allowed: match kind {
                 BreakerKind::None => {
-                    let change = "write kind = \"fsm\" into its [breaker]";
+                    let change = "write kind = \"fsm\" (the five-state breaker) into its [breaker]";
                     let directory = self.segment.path().parent().unwrap_or(Path::new("."));
                     let afresh = shmlimit_segment::error::afresh(directory, self.name(), change);
                     let stop = match what {

@@ -162,7 +162,7 @@ pub(crate) fn change_rates(policy: &Policy, rates: &[Rate]) -> Result<Policy, Co
         let rule = &mut settings.rules[i];
         if rule.draft.algorithm == Algorithm::SlidingLog && rate.limit > MAX_LOG {
             let problem = format!(
-                "a sliding_log counts at most {MAX_LOG} per period; start it afresh with another algorithm: shmlimit init \
+                "a sliding_log counts at most {MAX_LOG} per period; replace it with another algorithm: shmlimit init \
                  NAME --rate {rate} --replace"
             );
             return Err(bad_rate(rate, problem));
@@ -241,12 +241,12 @@ pub(crate) fn no_burst(policy: &Policy, i: usize, key: &str, burst: Option<u64>)
             let concurrency =
                 policy.concurrency().map(|most| format!(" --concurrency {most}")).unwrap_or_default();
             format!(
-                "start it afresh as a token_bucket, with full buckets: shmlimit init NAME --rate {rate} --burst \
+                "replace it by a token_bucket, with full buckets: shmlimit init NAME --rate {rate} --burst \
                  {burst}{concurrency} --replace"
             )
         }
         false => "write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nwrite algorithm = \
-                  \"token_bucket\" and the burst there, and start it afresh with: shmlimit init NAME --config \
+                  \"token_bucket\" and the burst there, and replace it with: shmlimit init NAME --config \
                   NAME.settings.toml --replace"
             .to_owned(),
     };

@@ -108,7 +108,11 @@ fn permits_of_exited_processes_do_not_look_lost() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(home.status("web")["held_by_exited"], 1);
-    assert!(home.tool(&["status", "web"]).succeeds().contains("(1 held by the dead, free for whoever asks)"));
+    assert!(
+        home.tool(&["status", "web"])
+            .succeeds()
+            .contains("(1 held by exited processes, free for the next call)")
+    );
     home.tool(&["acquire", "web", "--now"]).succeeds();
     assert_eq!(home.status("web")["held_by_exited"], 0);
 }

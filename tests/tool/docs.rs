@@ -70,19 +70,19 @@ fn every_page_can_be_reached_from_the_index() {
 }
 
 /// The options of each verb according to the binary's help, and the options before a verb that take a value.
-struct Manual(BTreeMap<String, BTreeSet<String>>, BTreeSet<String>);
+pub struct Manual(BTreeMap<String, BTreeSet<String>>, BTreeSet<String>);
 
 impl Manual {
-    fn read() -> Manual {
+    pub fn read() -> Manual {
         let help = |arguments: &[&str]| {
             let output = Command::cargo_bin("shmlimit").unwrap().args(arguments).output().unwrap();
             assert!(output.status.success(), "{arguments:?}");
             String::from_utf8(output.stdout).unwrap()
         };
-        let text = help(&["help"]);
+        let text = help(&["--help"]);
         let listed = text.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
         let verb = |line: &str| line.strip_prefix("  ")?.split(' ').next().map(str::to_owned);
-        let verbs = listed.lines().filter_map(verb).filter(|word| !word.is_empty() && word != "help");
+        let verbs = listed.lines().filter_map(verb).filter(|word| !word.is_empty());
         let mut known: BTreeMap<_, _> =
             verbs.map(|verb| (verb.clone(), options(&help(&["help", &verb])))).collect();
         known.insert(String::new(), options(&text));
@@ -95,7 +95,7 @@ impl Manual {
 
     /// Checks a command, given by its words after `shmlimit`. Returns the error; `None` for a correct command or for
     /// text that is not a command.
-    fn problem(&self, words: &[&str], must_be_one: bool) -> Option<String> {
+    pub fn problem(&self, words: &[&str], must_be_one: bool) -> Option<String> {
         let mut words = words.iter();
         let mut verb = "";
         while let Some(word) = words.next() {
@@ -118,10 +118,7 @@ impl Manual {
                 match self.0.get_key_value(*word) {
                     Some((known, _)) => verb = known,
                     // `shmlimit VERB`, `shmlimit alone`: only a word that looks like a verb has to be one.
-                    None if must_be_one
-                        && word.chars().all(|c| c.is_ascii_lowercase())
-                        && *word != "help" =>
-                    {
+                    None if must_be_one && word.chars().all(|c| c.is_ascii_lowercase()) => {
                         return Some(format!("shmlimit has no verb {word}"));
                     }
                     None => return None,
@@ -141,7 +138,7 @@ fn options(help: &str) -> BTreeSet<String> {
 }
 
 /// The words of each `shmlimit …` in a line, up to the end of the command.
-fn commands(line: &str) -> Vec<Vec<&str>> {
+pub fn commands(line: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     for (at, name) in line.match_indices("shmlimit ") {
         let before = &line[..at];

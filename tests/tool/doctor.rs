@@ -99,7 +99,7 @@ fn r113_permits_and_places_of_killed_processes_are_found_and_returned() {
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new(), "a living holder is not a problem");
     child.kill().unwrap();
     child.wait().unwrap();
-    complains(&home, "warn", &["api", "1 process that died", "1 permit is held by the dead", "--fix"]);
+    complains(&home, "warn", &["api", "1 exited process", "1 permit is held by exited processes", "--fix"]);
     is_fixed(&home, &["1 place freed"]);
     assert_eq!(home.status("api")["held_by_exited"], 0);
 }
@@ -112,8 +112,8 @@ fn calls_of_killed_processes_are_removed_from_the_queue() {
     waiter.kill().unwrap();
     waiter.wait().unwrap();
     let found = complaints(&home, &[]);
-    assert!(found[0].to_string().contains("1 call of the dead is in the queue"), "{found:?}");
-    is_fixed(&home, &["put right"]);
+    assert!(found[0].to_string().contains("1 call of exited processes is in the queue"), "{found:?}");
+    is_fixed(&home, &["repaired"]);
     let status = home.status("api");
     assert_eq!(
         (waiting(&status).len(), &status["in_flight"]),
@@ -157,7 +157,7 @@ fn a_missing_directory_is_fine_unless_it_cannot_be_created() {
     let home = Home::new();
     let there = home.path().join("new");
     let answer = doctor(&home, &["--dir", there.to_str().unwrap()], &[]);
-    assert!(answer.succeeds().contains("is not there yet, and made with the first limiter (--dir)"));
+    assert!(answer.succeeds().contains("does not exist yet; the first limiter makes it (--dir)"));
     assert!(!there.exists());
     let deep = home.path().join("no/such");
     let answer = doctor(&home, &["--dir", deep.to_str().unwrap()], &[]);
@@ -216,12 +216,12 @@ fn every_variable_that_the_source_reads_is_known() {
 fn r142_every_long_stop_of_calls_is_reported_with_the_command_that_ends_it() {
     let home = Home::with(&["tmdb"]);
     home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "900000"]).succeeds();
-    complains(&home, "warn", &["no call for 23h", "shmlimit force tmdb clear-gate"]);
+    complains(&home, "warn", &["paused by Retry-After, 23h left", "shmlimit force tmdb clear-gate"]);
     home.tool(&["force", "tmdb", "clear-gate"]).succeeds();
     home.tool(&["force", "tmdb", "offline"]).succeeds();
     complains(&home, "warn", &["an operator put it offline", "shmlimit force tmdb online"]);
     home.tool(&["force", "tmdb", "cache_only"]).succeeds();
-    complains(&home, "warn", &["cache_only", "no auto_recover", "breaker.auto_recover 15m"]);
+    complains(&home, "warn", &["cache_only", "breaker.auto_recover is not set", "breaker.auto_recover 15m"]);
     home.tool(&["set", "tmdb", "breaker.auto_recover", "15m"]).succeeds();
     home.tool(&["force", "tmdb", "normal"]).succeeds();
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new());

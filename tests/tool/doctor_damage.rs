@@ -62,11 +62,11 @@ fn p2_the_unfinished_change_of_an_exited_process_is_undone() {
 fn p3_an_impossible_state_is_reported_and_reset() {
     let (home, path) = home();
     raw::write_word(&path, layout::CORE + 1, 3);
-    complains(&home, "bad", &["damaged", "nothing to have"]);
+    complains(&home, "bad", &["damaged", "nothing left to use"]);
     is_fixed(&home);
     let status = home.status("api");
     assert_eq!((&status["in_flight"], &status["resets"]), (&0.into(), &1.into()));
-    assert!(home.tool(&["doctor"]).out.contains("was started afresh 1 times after damage"));
+    assert!(home.tool(&["doctor"]).out.contains("was reset once after damage"));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn permits_without_a_holder_are_returned() {
     let (home, path) = home();
     raw::write_word(&path, layout::slot_base(9) + layout::slot::HELD, 2);
     raw::write_word(&path, layout::CORE + 1, 2);
-    complains(&home, "warn", &["2 permits are held by the dead"]);
+    complains(&home, "warn", &["2 permits are held by exited processes"]);
     is_fixed(&home);
     assert_eq!(home.status("api")["in_flight"], 0);
 }
@@ -84,7 +84,7 @@ fn r134_a_segment_of_another_boot_has_no_findings() {
     let (home, path) = home();
     raw::write_word(&path, layout::BOOT, 4711);
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
-    assert!(home.tool(&["doctor"]).out.contains("from before the last boot"));
+    assert!(home.tool(&["doctor"]).out.contains("made before the last boot"));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn p2_a_lock_whose_holder_is_stopped_is_named_in_bounded_time() {
         .unwrap();
     let free = raw.word(layout::LOCK).load(Ordering::Relaxed);
     raw.word(layout::LOCK).store(u64::from(raw::lock_word_of(slot)), Ordering::Relaxed);
-    complains(&home, "bad", &["holds the lock and does not go on", &format!("kill -CONT {me}")]);
+    complains(&home, "bad", &["holds the lock and is stopped", &format!("kill -CONT {me}")]);
     assert_eq!(complaints(&home, &["--fix"])[0]["fixed"], false);
     raw.word(layout::LOCK).store(free, Ordering::Relaxed);
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
@@ -150,7 +150,7 @@ fn a_replacement_or_removal_killed_half_way_is_completed() {
     for (mark, left) in [(layout::REPLACED, true), (layout::REMOVED, false)] {
         let (home, path) = home();
         raw::write_word(&path, layout::RETIRED, mark);
-        complains(&home, "warn", &["died while replacing or removing it"]);
+        complains(&home, "warn", &["died while it replaced or removed the limiter"]);
         is_fixed(&home);
         assert_eq!(path.exists(), left);
     }
@@ -162,6 +162,6 @@ fn calendar_windows_follow_a_corrected_clock() {
     let path = home.path().join("api.shm");
     let anchor = raw::read_word(&path, layout::ANCHOR_WALL);
     raw::write_word(&path, layout::ANCHOR_WALL, anchor + 7_200_000_000_000);
-    complains(&home, "warn", &["the wall clock was set by"]);
+    complains(&home, "warn", &["the wall clock was changed by"]);
     is_fixed(&home);
 }

@@ -56,8 +56,8 @@ fn a_world_writable_directory_is_closed_if_it_serves_only_limiters() {
     let open = |mode| fs::set_permissions(home.path(), fs::Permissions::from_mode(mode)).unwrap();
     open(0o777);
     assert_eq!(doctor(&home, &[], &[]).code, 1);
-    complains(&home, "bad", &["anybody may write to it", "directory"]);
-    home.tool(&["acquire", "api"]).fails(1, &["anybody may write to it", "close it with: chmod 700 "]);
+    complains(&home, "bad", &["every user can write to it", "directory"]);
+    home.tool(&["acquire", "api"]).fails(1, &["every user can write to it", "close it with: chmod 700 "]);
     // The owner must decide about a directory that the group may write without the set-group-id bit.
     open(0o707);
     is_fixed(&home, &["closed to others (mode 0705)"]);

@@ -160,7 +160,7 @@ fn with_the_default_directory_on_overlayfs_limiters_live_in_memory_and_every_ver
         // Directories of the same name in both places change nothing: the file system alone decides.
         overlay(place, Path::new("/var/tmp"), Path::new("/var/tmp"))?;
         private(Path::new("/var/tmp"), &format!("shmlimit-{}", nix::unistd::geteuid()));
-        says(&["doctor"], 0, &[&home, "not there yet"]);
+        says(&["doctor"], 0, &[&home, "does not exist yet"]);
         says(&["init", NAME, "--concurrency", "1"], 0, &[&home]);
         says(&["run", NAME, "--", "echo", "ran"], 0, &["ran"]);
         says(&["status"], 0, &[NAME, &home]);
@@ -187,7 +187,7 @@ fn doctor_names_limiters_in_the_default_directories_of_earlier_versions() {
         mount(Some("none"), "/var/tmp", Some("tmpfs"), MsFlags::empty(), Some("mode=1777"))?;
         let former = format!("/var/tmp/anivault-{}", nix::unistd::geteuid());
         assert!(shmlimit::paths::former_defaults().contains(&former.clone().into()), "{former}");
-        says(&["doctor"], 0, &["not there yet"]);
+        says(&["doctor"], 0, &["does not exist yet"]);
         says(&["--dir", &former, "init", "old", "--rate", "1/s"], 0, &[]);
         says(&["doctor"], 0, &[&former, "no program finds", "old", "earlier versions"]);
         Ok(())
@@ -321,7 +321,7 @@ fn a_process_that_can_no_longer_find_exited_processes_gets_a_clear_error() {
     assert!(said.contains("living processes cannot be told from exited ones"), "{said}");
     assert!(said.contains("open the limiter after giving up privileges"), "{said}");
     let place = directory.path().to_str().unwrap();
-    says(&["--dir", place, "doctor"], 0, &["runs as 54321", "cannot look for exited processes"]);
+    says(&["--dir", place, "doctor"], 0, &["runs as 54321", "cannot reclaim what exited processes held"]);
     grant.release().unwrap();
     daemon.go_on();
     assert_eq!(daemon.receive(), "true", "calls that need not look at other processes work");

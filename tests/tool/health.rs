@@ -45,10 +45,10 @@ fn r63_a_refusal_distinguishes_an_operators_command_from_failures() {
 fn r64_a_refusal_in_cache_only_says_how_it_ends() {
     let home = home();
     home.tool(&["force", "tmdb", "cache_only"]).succeeds();
-    home.tool(&["acquire", "tmdb"]).fails(75, &["use what is cached", "until: shmlimit force tmdb online"]);
+    home.tool(&["acquire", "tmdb"]).fails(75, &["use cached answers", "until: shmlimit force tmdb online"]);
     home.tool(&["force", "tmdb", "cache_only", "--auto-recover", "15"]).succeeds();
     let refused = home.tool(&["acquire", "tmdb", "--now"]);
-    refused.fails(75, &["use what is cached; try again in"]);
+    refused.fails(75, &["use cached answers; try again in"]);
     assert!(!refused.err.contains("until"), "{}", refused.err);
 }
 
@@ -61,7 +61,7 @@ fn r142_clear_gate_during_a_sleep_names_the_command_that_ends_the_sleep() {
     let said = home.tool(&["force", "tmdb", "clear-gate"]);
     assert!(said.succeeds().starts_with("tmdb: sleep for "), "{}", said.out);
     assert!(said.out.contains("shmlimit force tmdb half_open"), "{}", said.out);
-    assert_eq!(home.tool(&["force", "tmdb", "half_open"]).succeeds(), "tmdb: half_open, gate open\n");
+    assert_eq!(home.tool(&["force", "tmdb", "half_open"]).succeeds(), "tmdb: half_open\n");
 }
 
 #[test]
@@ -69,10 +69,13 @@ fn force_prints_whether_the_gate_is_open() {
     let home = home();
     home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "3600"]).succeeds();
     let said = home.tool(&["force", "tmdb", "normal"]);
-    assert!(said.succeeds().contains("normal, gate closed for"), "{}", said.out);
+    assert!(said.succeeds().contains("normal, paused by Retry-After for"), "{}", said.out);
     assert!(said.out.contains("shmlimit force tmdb clear-gate"), "{}", said.out);
-    assert_eq!(home.tool(&["force", "tmdb", "clear-gate"]).succeeds(), "tmdb: normal, gate open\n");
-    assert_eq!(home.tool(&["force", "plain", "clear-gate"]).succeeds(), "plain: gate open\n");
+    assert_eq!(
+        home.tool(&["force", "tmdb", "clear-gate"]).succeeds(),
+        "tmdb: normal, not paused by Retry-After\n"
+    );
+    assert_eq!(home.tool(&["force", "plain", "clear-gate"]).succeeds(), "plain: not paused by Retry-After\n");
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn r41_r54_status_shows_the_permits_of_the_state_and_passthrough() {
     let home = home();
     assert!(home.tool(&["status", "tmdb"]).succeeds().contains("  0 of 4\n"));
     home.tool(&["force", "tmdb", "throttle"]).succeeds();
-    assert!(home.tool(&["status", "tmdb"]).succeeds().contains("  0 of 4, 2 in this state\n"));
+    assert!(home.tool(&["status", "tmdb"]).succeeds().contains("  0 of 4, 2 allowed now\n"));
     let file = home.path().join("pass.toml");
     std::fs::write(&file, "mode = 'passthrough'\n[[rules]]\nlimit = 1\nperiod = '1d'\n").unwrap();
     let made = home.tool(&["init", "pass", "--config", file.to_str().unwrap()]);

@@ -89,7 +89,8 @@ fn r110_a_limit_can_be_set_by_name_and_by_rate_and_holds_at_once() {
     let home = Home::with(&["api", "--rate", "1000/day", "--burst", "1000"]);
     let set = home.tool(&["set", "api", "rules.token_bucket.limit", "100"]);
     assert_eq!(set.succeeds(), "api: rules.0.burst = 100 (was 1000), rules.0.limit = 100 (was 1000)\n");
-    home.tool(&["acquire", "api", "--cost", "101", "--now"]).fails(2, &["more than rule"]);
+    home.tool(&["acquire", "api", "--cost", "101", "--now"])
+        .fails(2, &["never allows more than 100 at once"]);
     assert_eq!(home.status("api")["rules"][0]["remaining"], 100);
     home.tool(&["init", "log", "--rate", "1000/day"]).succeeds();
     home.tool(&["acquire", "log", "--cost", "500"]).succeeds();
@@ -100,7 +101,7 @@ fn r110_a_limit_can_be_set_by_name_and_by_rate_and_holds_at_once() {
     home.tool(&["set", "log", "rate", "4097/day"]).fails(2, &["room for a limit of 4096", "--replace"]);
     let longer = home.tool(&["set", "log", "rate", "300/w"]);
     assert!(
-        longer.succeeds().contains("period = 7d") && longer.err.contains("counts as used"),
+        longer.succeeds().contains("period = 7d") && longer.err.contains("counts that part as used"),
         "{}",
         longer.err
     );
@@ -186,7 +187,8 @@ fn p4_a_file_that_is_not_a_segment_is_not_replaced() {
     for content in [b"not a limiter".to_vec(), vec![7; 73_728]] {
         std::fs::write(home.path().join("video.shm"), &content).unwrap();
         cli::make_private(&home.path().join("video.shm"));
-        home.tool(&["init", "video", "--rate", "1/s", "--replace"]).fails(1, &["left alone", "move it away"]);
+        home.tool(&["init", "video", "--rate", "1/s", "--replace"])
+            .fails(1, &["was not changed", "move it away"]);
         assert_eq!(std::fs::read(home.path().join("video.shm")).unwrap(), content);
     }
 }

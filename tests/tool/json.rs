@@ -56,9 +56,12 @@ fn acquire_has_one_object_for_grants_and_refusals_and_keeps_its_exit_code() {
     let after = refused["retry_after_ns"].as_u64().unwrap();
     assert!(after > 0 && after <= 86_400_000_000_000, "a day at most: {after}");
     let text = home.tool(&["acquire", "two", "--now"]).err;
-    assert!(text.contains("rule sliding_log has no room now"), "{text}");
+    assert!(text.contains("needs 1 request, 0 left in rule sliding_log"), "{text}");
     assert!(
-        refused["message"].as_str().unwrap().starts_with("rule sliding_log has no room now; try again in")
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("needs 1 request, 0 left in rule sliding_log; try again in")
     );
 
     let never = object("acquire", &home.tool(&["acquire", "two", "--cost", "3", "--json"]), 2, ACQUIRE);

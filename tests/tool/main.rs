@@ -29,6 +29,8 @@ mod doctor_damage;
 mod doctor_modes;
 #[cfg(target_os = "linux")] // mounts
 mod file_systems;
+#[cfg(target_os = "linux")]
+mod guides;
 mod health;
 mod init;
 mod json;

@@ -257,5 +257,5 @@ fn listening_beyond_loopback_causes_a_warning() {
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(line.contains("note: whoever reaches 0.0.0.0:"), "{line}");
+    assert!(line.contains("note: every machine that reaches 0.0.0.0:"), "{line}");
 }

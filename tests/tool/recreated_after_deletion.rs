@@ -35,7 +35,7 @@ fn a_limiter_that_starts_used_up_says_so_and_is_not_called_damaged() {
         );
         assert!(!home.tool(&["status", "dd"]).out.contains("damage"));
         assert!(!home.tool(&["doctor"]).out.contains("damage"));
-        home.tool(&["acquire", "dd", "--now"]).fails(75, &["no room"]);
+        home.tool(&["acquire", "dd", "--now"]).fails(75, &["needs 1 request, 0 left"]);
         let afresh = home.tool(&["init", "dd", "--replace"]);
         assert!(!afresh.err.contains("used up"), "{}", afresh.err);
         home.tool(&["acquire", "dd", "--now"]).succeeds();

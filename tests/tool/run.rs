@@ -274,7 +274,7 @@ fn a_long_wait_is_explained_only_on_a_terminal() {
     let shown =
         Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(shown.contains("api: waiting: gate opens in ") && shown.contains("done"), "{shown}");
+    assert!(shown.contains("api: waiting: Retry-After ends in ") && shown.contains("done"), "{shown}");
     gate();
     let answer = home.tool(&["run", "api", "--", "echo", "done"]);
     assert_eq!((answer.succeeds(), answer.err.as_str()), ("done\n", ""));

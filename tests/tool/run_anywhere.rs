@@ -74,7 +74,8 @@ fn a_command_that_cannot_be_started_returns_its_permit_and_cost() {
 fn r113_a_killed_run_returns_its_permit_and_ends_its_command() {
     let home = Home::with(&ONE);
     let (mut child, mut out, _) = home.start(&run("one", READY_THEN_ALIVE));
-    home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "the only permit is out"]);
+    home.tool(&["acquire", "one", "--now"])
+        .fails(75, &["one", "the only call allowed at a time is in flight"]);
     // Keep the input open, so that only the death of its parent ends the command.
     let stdin = child.stdin.take();
     child.kill().unwrap();
@@ -99,7 +100,8 @@ fn r145_a_refusal_by_the_background_bound_does_not_say_that_all_permits_are_take
     std::fs::write(&file, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
     home.tool(&["init", "api", "--config", file.to_str().unwrap()]).succeeds();
     let (mut holder, _out, _) = home.start(&run("api", READY));
-    home.tool(&["acquire", "api", "--now"]).fails(75, &["no permit is free", "1 for the background"]);
+    home.tool(&["acquire", "api", "--now"])
+        .fails(75, &["calls allowed at a time are in flight", "1 for the background"]);
     home.tool(&["acquire", "api", "--now", "--priority", "user"]).succeeds();
     drop(holder.stdin.take());
     holder.wait().unwrap();

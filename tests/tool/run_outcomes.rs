@@ -305,9 +305,9 @@ fn r146_status_and_doctor_warn_of_probes_without_an_answer() {
         assert!(warnings[0]["advice"].as_str().unwrap().contains(part), "{part} is not in {warnings}");
     }
     let shown = home.tool(&["status", "tmdb"]);
-    assert!(shown.succeeds().contains("no success or failure was"), "{}", shown.out);
+    assert!(shown.succeeds().contains("no call has reported how"), "{}", shown.out);
     let doctor = home.tool(&["doctor", "--json"]);
-    assert!(doctor.out.contains("no success or failure was reported for 1m"), "{}", doctor.out);
+    assert!(doctor.out.contains("no call has reported how it ended for 1m"), "{}", doctor.out);
     home.tool(&["run", "tmdb", "--", "true"]).succeeds();
     assert_eq!(home.status("tmdb")["warnings"], json!([]), "an outcome ends the warning");
 }

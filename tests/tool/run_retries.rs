@@ -59,7 +59,8 @@ fn r76_the_number_of_retries_comes_from_the_priority_or_from_the_option() {
         // One line for each retry: the attempt, the reason, the wait.
         assert_eq!(answer.err.lines().count(), attempts - 1, "{}", answer.err);
         for (number, line) in answer.err.lines().enumerate() {
-            let start = format!("shmlimit: one: attempt {} of {attempts}: 429; again in 0.00", number + 1);
+            let start =
+                format!("shmlimit: one: attempt {} of {attempts}: 429; next attempt in 0.00", number + 1);
             assert!(line.starts_with(&start) && line.ends_with("s (backoff)"), "{line}");
         }
         assert_eq!(home.status("one")["outcomes"]["429"], attempts);
@@ -124,7 +125,11 @@ fn r132_a_wait_beyond_the_timeout_is_skipped_and_the_commands_code_counts() {
     let began = Instant::now();
     let answer = run(&home, &["--retries", "--timeout", "60s"], &wants_ten_minutes());
     assert_eq!(answer.code, 9);
-    assert!(answer.err.contains("attempt 1 of 6: 429; not again: the wait of 10m"), "{}", answer.err);
+    assert!(
+        answer.err.contains("attempt 1 of 6: 429; no further attempt: --timeout ends before the wait of 10m"),
+        "{}",
+        answer.err
+    );
     assert!(began.elapsed() < Duration::from_secs(60));
     assert_eq!(granted(&home), 1);
     // The next run is refused before its command starts.
@@ -150,7 +155,7 @@ fn a_record_inside_decides_about_the_retry_and_is_counted_once_per_attempt() {
     let line = steps(&[&format!("{} record --status 503 --json", binary()), "exit 1"]);
     let answer = run(&home, &["--retries", "2"], &line);
     assert_eq!(answer.code, 1);
-    assert_eq!(answer.err.matches(": 503; again in").count(), 2, "{}", answer.err);
+    assert_eq!(answer.err.matches(": 503; next attempt in").count(), 2, "{}", answer.err);
     assert_eq!(home.status("one")["counts"]["codes"], json!({"503": 3}));
     assert_eq!(granted(&home), 3);
     // The record knows the attempt, and thus the wait: at most base, then the cap.
@@ -173,7 +178,7 @@ fn the_output_of_an_attempt_comes_before_the_message_about_it() {
     assert_eq!(answer.code, 2);
     let lines: Vec<&str> = answer.err.lines().collect();
     assert_eq!((lines[0], lines[2]), ("code 503", "code 503"));
-    assert!(lines[1].contains("attempt 1 of 2: 503; again in"), "{lines:?}");
+    assert!(lines[1].contains("attempt 1 of 2: 503; next attempt in"), "{lines:?}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn r73_a_429_with_a_time_delays_the_next_attempt_of_curl() {
     );
     assert_eq!(answer.succeeds(), "hi\n");
     assert_eq!(web.calls(), 3);
-    assert_eq!(answer.err.matches("429; again in 1.000s (retry_after)").count(), 2, "{}", answer.err);
+    assert_eq!(answer.err.matches("429; next attempt in 1.000s (retry_after)").count(), 2, "{}", answer.err);
     assert!(began.elapsed() >= Duration::from_secs(2));
     assert_eq!(home.status("one")["counts"]["codes"], json!({"200": 1, "429": 2}));
 }
@@ -89,7 +89,7 @@ fn asleep(home: &Home) -> (Child, BufReader<std::process::ChildStderr>) {
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     err.read_line(&mut line).unwrap();
-    assert!(line.contains("again in 10m"), "{line}");
+    assert!(line.contains("next attempt in 10m"), "{line}");
     (child, err)
 }
 

@@ -143,7 +143,7 @@ fn ctrl_c_and_ctrl_break_between_attempts_end_run_at_once() {
         let mut err = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         err.read_line(&mut said).unwrap();
-        assert!(said.contains("again in 10m"), "{said}");
+        assert!(said.contains("next attempt in 10m"), "{said}");
         press(key, &[child.id()]);
         let code = child.wait().unwrap().code();
         assert!(INTERRUPTED.contains(&code), "key {key}: {code:?}");

@@ -15,11 +15,11 @@ macro_rules! screen {
         let mut settings = insta::Settings::clone_current();
         settings.set_prepend_module_to_snapshot(true);
         settings.add_filter(&regex_of($home.path().to_str().unwrap()), "DIRECTORY");
-        settings.add_filter(r"\b(for|in|each) [0-9.]+(ms|s|m|h|d)([0-9]+[smh])?", "$1 TIME");
+        settings.add_filter(r"\b(for|in|every) [0-9.]+(ms|s|m|h|d)([0-9]+[smh])?", "$1 TIME");
         settings.add_filter(r"[0-9]+(ms|s|m) ago", "TIME ago");
         settings.add_filter(r"by shmlimit \([0-9]+\)", "by shmlimit (PID)");
         // The lengths of an id and of a time decide where the line breaks.
-        settings.add_filter(r"Retry-After\s+recorded", "Retry-After  recorded");
+        settings.add_filter(r"Retry-After, [0-9dhms]+ left\s+recorded", "Retry-After, TIME left  recorded");
         // The rows of participants: with a waiting call, and without one.
         let row = r"(?m)^ +[0-9]+  (\w+) +[0-9]+(?:ms|s|m)";
         settings.add_filter(
@@ -83,7 +83,7 @@ fn status_shows_the_time_and_reason_of_the_state_and_the_next_change() {
     home.tool(&["force", "tmdb", "online"]).succeeds();
     home.tool(&["force", "tmdb", "normal"]).succeeds();
     home.tool(&["force", "tvdb", "open"]).succeeds();
-    assert!(shown(&home, "tvdb").contains("half_open in "));
+    assert!(shown(&home, "tvdb").contains("probes (half_open) in "));
     assert_eq!(home.status("tvdb")["next_change"]["what"], "half_open");
 }
 
@@ -92,7 +92,7 @@ fn r142_status_shows_which_process_closed_the_gate_and_when_it_opens() {
     let home = Home::new();
     home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "3600"]).succeeds();
     let text = shown(&home, "tmdb");
-    assert!(text.contains("gate opens in 1h00m") || text.contains("gate opens in 59m"), "{text}");
+    assert!(text.contains("Retry-After ends in 1h00m") || text.contains("Retry-After ends in 59m"), "{text}");
     screen!(home, "gate", text);
     let next = &home.status("tmdb")["next_change"];
     assert_eq!((&next["what"], &next["rule"]), (&"gate_opens".into(), &serde_json::Value::Null));
@@ -146,13 +146,13 @@ fn status_shows_the_window_of_a_pace_and_the_outcomes() {
     let text = shown(&home, "binance");
     for part in [
         "pace",
-        "one call each",
+        "one call every",
         "because of REQUEST_WEIGHT:1M",
         "1000 of 6000 left",
         "1 × 200",
         "1 × 404",
         "1 × dns",
-        "50.0% errors of the last 2",
+        "50.0% errors in the last 2 calls",
     ] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
@@ -161,7 +161,8 @@ fn status_shows_the_window_of_a_pace_and_the_outcomes() {
 #[test]
 fn a_preset_without_a_limiter_is_reported_as_a_preset() {
     let home = Home::new();
-    home.tool(&["status", "tmdb"]).fails(2, &["no limiter \"tmdb\"", "it is a preset, made at first use"]);
+    home.tool(&["status", "tmdb"])
+        .fails(2, &["no limiter \"tmdb\"", "it is a preset, and the first use makes it"]);
     home.tool(&["status", "tmbd"]).fails(2, &["did you mean \"tmdb\"?"]);
     assert!(home.names().is_empty());
 }
@@ -274,7 +275,7 @@ fn watching_on_a_terminal_draws_in_place_fits_any_window_and_leaves_it_clean() {
     window.is_clean(&modes);
     home.tool(&["record", "web", "--status", "429"]).succeeds();
     window.line("clear; LANG=C shmlimit status");
-    let text = window.until("ever: 1 x 429");
+    let text = window.until("in all: 1 x 429");
     assert!(text.is_ascii() && text.contains("###"), "{text}");
     window.line("clear; bash -c 'shmlimit status --watch & sleep 0.2; kill -TERM $!; wait $!; echo code=$?'");
     window.until("code=143");

@@ -32,7 +32,7 @@ macro_rules! as_agreed {
         let mut settings = insta::Settings::clone_current();
         settings.add_filter(&regex_of(home.path().to_str().unwrap()), "[DIR]");
         settings.add_filter(r"in \d[\d.hms]*s\b", "in [TIME]");
-        settings.add_filter(r"closed for \d[\d.hms]*s\b", "closed for [TIME]");
+        settings.add_filter(r"paused by Retry-After for \d[\d.hms]*s\b", "paused by Retry-After for [TIME]");
         settings.add_filter(r"wait \d[\d.hms]*s\b", "wait [TIME]");
         settings.add_filter(r"\(\d+\) \d[\d.hmns]*s ago", "([PID]) [TIME] ago");
         if cfg!(windows) {

@@ -31,7 +31,7 @@ fn top_shows_limiters_users_and_waiting_calls_live() {
     window.until(">web");
     let (mut child, _out, _) = home.start(&["run", "web", "--", "sh", "-c", "echo ready; read -r _"]);
     let text = window.until("1 of 3");
-    for part in ["9/10", "9 of 10 requests left", "full again in", "users 1", "waiting 0", "HOLDS"] {
+    for part in ["9/10", "9 of 10 requests left", "full again in", "processes 1", "waiting 0", "HOLDS"] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
     window.until(&child.id().to_string());
@@ -47,9 +47,9 @@ fn top_shows_limiters_users_and_waiting_calls_live() {
     window.until("1 of 3 limiters");
     window.keys(&["Escape"]);
     window.keys(&["Tab", "Tab"]);
-    window.until("nobody waits");
+    window.until("no call is waiting");
     window.keys(&["s", "p", "5"]);
-    window.until("every 5s  by state  PAUSED");
+    window.until("by trouble  every 5s  PAUSED");
     drop(child.stdin.take());
     child.wait().unwrap();
 }

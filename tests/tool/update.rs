@@ -123,6 +123,6 @@ fn r110_an_update_to_another_algorithm_names_its_cost() {
     std::fs::write(&file, rule).unwrap();
     let updated = home.tool(&["init", "x", "--config", file.to_str().unwrap(), "--update"]);
     updated.succeeds();
-    assert!(updated.err.contains("counts as used; it has room again in 1d"), "{}", updated.err);
+    assert!(updated.err.contains("starts used up; it has room again in 1d"), "{}", updated.err);
     home.tool(&["acquire", "x", "--now"]).fails(75, &["try again in"]);
 }

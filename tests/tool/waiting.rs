@@ -87,7 +87,7 @@ fn a_queue_of_any_length_is_readable() {
     let (none, _) = screen_of(0);
     assert!(!none.contains("waiting") && !none.contains("PRIORITY"), "{none}");
     let (one, _) = screen_of(1);
-    assert!(one.contains("waiting       1 (1 webhook") && !one.contains("… and"), "{one}");
+    assert!(one.contains("waiting       1 (1 webhook") && !one.contains("… "), "{one}");
     for count in [30, 1000] {
         let (some, all) = screen_of(count);
         assert!(some.lines().count() <= 24, "{some}");
@@ -95,7 +95,7 @@ fn a_queue_of_any_length_is_readable() {
             some.contains(&format!("waiting       {count} (1 webhook, {} background", count - 1)),
             "{some}"
         );
-        let others = format!("… and {} more: {} background ", count - 8, count - 8);
+        let others = format!("… {} more: {} background ", count - 8, count - 8);
         assert!(some.contains(&others), "{some}");
         let first = some.lines().skip_while(|line| !line.contains("PRIORITY")).nth(1).unwrap();
         assert!(first.contains("webhook"), "{some}");
@@ -137,7 +137,7 @@ fn r131_a_call_that_does_not_wait_is_refused_while_others_wait() {
     home.tool(&["acquire", "day", "--cost", "50"]).succeeds();
     let mut waiter = start_waiting(&home, "day", &["acquire", "day", "--cost", "90"], &[]);
     let refused = eventually(|| home.tool(&["acquire", "day", "--now"]), |answer| answer.code == 75);
-    refused.fails(75, &["day: refused: others wait whose turn is before; try again in "]);
+    refused.fails(75, &["day: refused: other calls wait before this one; try again in "]);
     // A call of higher priority than the waiting ones may pass.
     home.tool(&["acquire", "day", "--now", "--priority", "user"]).succeeds();
     waiter.kill().unwrap();
@@ -158,7 +158,7 @@ fn r132_a_deadline_that_waiting_calls_make_impossible_is_refused_with_the_time_o
         || home.tool(&["acquire", "hour", "--timeout", "3h"]),
         |answer| {
             ["3h59m", "4h00m00s"].iter().any(|time| {
-                let text = format!("rule sliding_log has no room now, and others wait; try again in {time}");
+                let text = format!("needs 1 request, 0 left in rule sliding_log, and other calls wait before this one; try again in {time}");
                 answer.err.contains(&text)
             })
         },
@@ -180,7 +180,7 @@ fn timeouts_of_zero_and_of_a_year_are_accepted() {
     home.tool(&["acquire", "one", "--timeout", "18446744073709551615ns"]).succeeds();
     let holder = Holder::new(&home, "one");
     home.tool(&["acquire", "one", "--timeout", "0"])
-        .fails(75, &["the only permit is out", "when one is back"]);
+        .fails(75, &["the only call allowed at a time is in flight", "when a call ends"]);
     let mut patient = start_waiting(&home, "one", &["acquire", "one", "--timeout", "365d"], &[]);
     holder.let_go();
     assert_eq!(patient.wait().unwrap().code(), Some(0));

@@ -18,7 +18,8 @@ impl Machine {
         let Machine { cores, facts: platform::Machine { processor, system, kernel, clock_source, load } } =
             self;
         let busy = load.parse::<f64>().is_ok_and(|load| load > 0.5 * *cores as f64);
-        let warning = if busy { "\nothers work here too, and the figures suffer" } else { "" };
+        let warning =
+            if busy { "\nother programs use the processors, so these figures are too slow" } else { "" };
         format!(
             "shmlimit {} on {processor}, {cores} cores\n{system} {kernel}, clock {clock_source}, load {load}{warning}",
             env!("CARGO_PKG_VERSION")

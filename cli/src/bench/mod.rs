@@ -114,7 +114,7 @@ impl Command for Bench {
                 return Ok(ExitCode::SUCCESS);
             }
             Some((role, words)) if role == "caller" => return waiting::work(words),
-            Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
+            Some((role, _)) => return Err(Failure::Usage(format!("--act-as {role:?}: no such part"))),
             None => {}
         }
         let effort = if self.quick { QUICK } else { THOROUGH };

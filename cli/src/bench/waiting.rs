@@ -5,7 +5,7 @@ use super::measure::{Bound, open};
 use super::report::Row;
 use super::{BenchDirectory, Effort, no_workers};
 use crate::ui::failure::{Failure, REFUSED};
-use crate::ui::limiter::refusal;
+use crate::ui::limiter::refusal::{self, Needs};
 use crate::ui::output;
 use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::sys::baselines::clock;
@@ -58,8 +58,9 @@ pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
     let from = clock() + WARM_UP;
     let (mut counted, mut granted) = (0, 0);
     loop {
-        let grant =
-            limiter.acquire(&Request::new()).map_err(|error| refusal::failure(&limiter, error, REFUSED))?;
+        let grant = limiter
+            .acquire(&Request::new())
+            .map_err(|error| refusal::failure(&limiter, error, Needs::ONE_CALL, REFUSED))?;
         grant.release()?;
         granted += 1;
         let now = clock();

@@ -7,7 +7,7 @@ use crate::ui::limiter::refusal;
 use crate::ui::output;
 use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, wait_notice};
-use shmlimit::{AcquireError, Priority, Reason, Refusal, Snapshot};
+use shmlimit::{AcquireError, Reason, Refusal, Snapshot};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -60,11 +60,13 @@ impl Command for Acquire {
                 return Ok(ExitCode::SUCCESS);
             }
             Err(AcquireError::Refused(refusal)) if self.json => refusal,
-            Err(error) => return Err(refusal::failure(&limiter, error, self.options.refused)),
+            Err(error) => {
+                return Err(refusal::failure(&limiter, error, self.options.needs(), self.options.refused));
+            }
         };
         let waited = asked.elapsed();
         let snapshot = limiter.snapshot()?;
-        let message = refusal::to_text(&limiter, &refusal);
+        let message = refusal::to_text(&limiter, &refusal, self.options.needs());
         let line = line(&snapshot, &self.options, (Duration::ZERO, waited), Some((&refusal, message)));
         match output::json(&line) {
             // The reader is gone, and the call is refused all the same: success would be taken for a grant.
@@ -104,11 +106,6 @@ fn line(
 
 /// Whole units left for this priority: the least over the rules that count what was asked for.
 fn remaining(snapshot: &Snapshot, options: &RequestOptions) -> Option<u64> {
-    let said = |unit: &str| options.cost.iter().rev().find(|(name, _)| name == unit).map(|(_, cost)| *cost);
-    let asked = |unit: &str| said(unit).unwrap_or(u64::from(unit == "requests")) > 0;
-    let left = snapshot.rules.iter().filter(|rule| asked(&rule.unit)).map(|rule| match options.priority {
-        Priority::Background => rule.remaining_background,
-        _ => rule.remaining,
-    });
-    left.min()
+    let needs = options.needs();
+    snapshot.rules.iter().filter(|rule| needs.of(&rule.unit) > 0).map(|rule| needs.left(rule)).min()
 }

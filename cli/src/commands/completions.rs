@@ -193,7 +193,23 @@ fn fish_names(tool: &Tool<'_>) -> String {
     };
     let keys = "complete -c shmlimit -n \"__fish_shmlimit_using_subcommand set; and test (count (commandline -opc)) -eq 3\" \
                 -f -a \"(shmlimit completions --names keys --of (commandline -opc)[3] 2>/dev/null)\"\n";
-    naming(tool).iter().map(line).collect::<String>() + keys
+    naming(tool).iter().map(line).collect::<String>() + keys + &fish_words(tool)
+}
+
+/// The words that may follow a verb, such as the topics of `help`: clap offers them in the other shells.
+fn fish_words(tool: &Tool<'_>) -> String {
+    let line = |verb: &clap::Command| {
+        let words = verb.get_positionals().next()?.get_possible_values();
+        let words: Vec<&str> = words.iter().map(clap::builder::PossibleValue::get_name).collect();
+        (!words.is_empty()).then(|| {
+            format!(
+                "complete -c shmlimit -n \"__fish_shmlimit_using_subcommand {}\" -f -a \"{}\"\n",
+                verb.get_name(),
+                words.join(" ")
+            )
+        })
+    };
+    (tool.arguments)().get_subcommands().filter_map(line).collect()
 }
 
 /// In zsh each argument says how it is completed: those that are names call a function instead of the default.

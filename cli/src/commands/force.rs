@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const FORCE_HELP: &str = "\
-To refuse all calls at once, also those that wait, and to let them go on (online probes first, normal does not):
+To refuse all calls at once, also those that wait, and to allow them again (online probes first, normal does not):
 
   shmlimit force tmdb offline
   shmlimit force tmdb online
@@ -74,7 +74,8 @@ impl Command for Force {
     }
 }
 
-/// The condition from now on. It names the gate too, because an operator who forces the state may not think of it.
+/// The condition from now on. It names a pause by Retry-After too, because an operator who forces the state may not
+/// think of it.
 fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> String {
     let how = if now.offline { " (offline)" } else { "" };
     let refused = match now.offline {
@@ -83,26 +84,25 @@ fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> Str
         ),
         false => String::new(),
     };
+    let has_breaker = now.breaker != BreakerKind::None;
+    let clears = forced == shmlimit::BreakerCommand::ClearGate;
     let gate = match &now.gate {
-        Some(gate) => {
-            format!(
-                "gate closed for {}, open it with: shmlimit force {name} clear-gate",
-                time::format_wait(gate.opens_in)
-            )
-        }
-        None => "gate open".to_owned(),
+        Some(gate) => Some(format!(
+            "paused by Retry-After for {}, end that with: shmlimit force {name} clear-gate",
+            time::format_wait(gate.opens_in)
+        )),
+        None => (clears || !has_breaker).then(|| "not paused by Retry-After".to_owned()),
     };
-    // A Sleep lasts as long as its Retry-After said, whatever becomes of the gate.
-    let asleep = match (forced, now.eta) {
-        (shmlimit::BreakerCommand::ClearGate, Some(eta)) if !now.offline => {
+    // A Sleep lasts as long as its Retry-After said, even if the pause by Retry-After was ended.
+    let asleep = match now.eta {
+        Some(eta) if clears && !now.offline => {
             format!(" for {} (to probe now: shmlimit force {name} half_open)", time::format_wait(eta))
         }
         _ => String::new(),
     };
-    match now.breaker {
-        BreakerKind::None => gate,
-        _ => format!("{}{how}{asleep}, {gate}{refused}", now.state_name),
-    }
+    let state = has_breaker.then(|| format!("{}{how}{asleep}", now.state_name));
+    let parts: Vec<String> = state.into_iter().chain(gate).collect();
+    parts.join(", ") + &refused
 }
 
 fn force(text: &str) -> Result<shmlimit::BreakerCommand, String> {

@@ -37,9 +37,9 @@ impl Command for Man {
     }
 }
 
-/// The command with everything in it that clap adds when it is used, but without the verb `help`.
+/// The command with everything in it that clap adds when it is used.
 fn pages(command: clap::Command) -> clap::Command {
-    let command = command.disable_help_subcommand(true).subcommand_help_heading("VERBS");
+    let command = command.subcommand_help_heading("VERBS");
     // What `-h` leaves out would be here without a word.
     let mut command = command.mut_args(|arg| arg.hide_short_help(false));
     command.build();
@@ -50,7 +50,7 @@ fn find<'c>(command: &'c clap::Command, verb: &str) -> Result<&'c clap::Command,
     command.find_subcommand(verb).ok_or_else(|| {
         let near = nearest(verb, command.get_subcommands().map(clap::Command::get_name));
         let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-        Failure::Usage(format!("no verb {verb:?}{meant}\nwhich there are: shmlimit --help"))
+        Failure::Usage(format!("no verb {verb:?}{meant}\nall verbs: shmlimit help"))
     })
 }
 
@@ -155,7 +155,7 @@ one byte of it. Not to be deleted while limiters are used.
 .I .NAME.removed
 Left by
 .B rm \-\-force
-while programs have the limiter open: the next limiter of that name starts afresh and deletes this file.
+while programs have the limiter open: the next limiter of that name starts with full buckets and deletes this file.
 .TP
 .I /var/run/shmlimit
 The directory, if it exists and is shared with this user.

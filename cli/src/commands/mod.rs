@@ -4,6 +4,7 @@ mod acquire;
 mod completions;
 mod doctor;
 mod force;
+mod help;
 mod init;
 mod man;
 mod metrics;
@@ -76,10 +77,18 @@ verbs! {
     Demo "demo" demo,
     /// What a decision costs on this machine, compared with reading the clock
     Bench "bench" bench,
+    /// Explain a topic in a few lines, or a verb
+    Help "help" help,
     /// Write the completions for a shell
     Completions "completions" completions,
     /// Write the manual pages
     Man "man" man,
+}
+
+/// All arguments of the tool: tells `help` the words that a shell completes after it.
+pub fn with_topics(command: clap::Command) -> clap::Command {
+    let words = help::Words::new(VERBS.iter().map(|verb| verb.name));
+    command.mut_subcommand("help", |help| help.mut_arg("topic", |topic| topic.value_parser(words)))
 }
 
 impl Default for Verb {

@@ -62,7 +62,7 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
     presets::all().iter().find(|preset| preset.name == name).ok_or_else(|| {
         let meant = match nearest(name, presets::NAMES) {
             Some(near) => format!("did you mean {near:?}?"),
-            None => format!("there are: {}", presets::NAMES.join(", ")),
+            None => format!("presets: {}", presets::NAMES.join(", ")),
         };
         Failure::Usage(format!("no preset {name:?}; {meant}"))
     })

@@ -38,7 +38,7 @@ fn line(name: &str, removed: bool, users: Vec<(u32, String)>) -> Json {
 const NAMED: usize = 5;
 
 impl Command for Rm {
-    const EXAMPLES: &'static [Example] = &[("Remove a limiter that nobody uses:", "shmlimit rm api")];
+    const EXAMPLES: &'static [Example] = &[("Remove a limiter that no program uses:", "shmlimit rm api")];
 
     /// All that can be removed, and the code of the last that cannot.
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
@@ -90,7 +90,7 @@ fn in_use(name: &str, users: &[(u32, String)]) -> String {
         list.push(format!("{} more", users.len() - NAMED));
     }
     format!(
-        "{name}: in use by {}, and left alone; end them first, or remove it all the same with: {}",
+        "{name}: in use by {}, and not removed; end them first, or remove it anyway with: {}",
         list.join(", "),
         suggestion::remove_command(name)
     )

@@ -2,7 +2,7 @@
 
 use super::clients::{Half, LIMITER, RetryStyle};
 use crate::ui::failure::{Failure, REFUSED};
-use crate::ui::limiter::refusal;
+use crate::ui::limiter::refusal::{self, Needs};
 use shmlimit::headers::response;
 use shmlimit::{Limiter, Outcome, Request};
 use std::io::{self, Read, Write};
@@ -28,7 +28,7 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
             Some(limiter) => {
                 let grant = limiter
                     .acquire(&Request::new())
-                    .map_err(|error| refusal::failure(limiter, error, REFUSED))?;
+                    .map_err(|error| refusal::failure(limiter, error, Needs::ONE_CALL, REFUSED))?;
                 let answer = get("call")?;
                 let (status, headers) = response(&answer);
                 grant.record(&Outcome::http(status.unwrap_or(0), &headers))?;

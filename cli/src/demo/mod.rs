@@ -79,7 +79,7 @@ impl Command for Demo {
         match self.act_as.split_first() {
             Some((role, words)) if role == "supervisor" => return supervisor::run(words),
             Some((role, words)) if role == "program" => return client::run(words),
-            Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
+            Some((role, _)) => return Err(Failure::Usage(format!("--act-as {role:?}: no such part"))),
             None => {}
         }
         match run_halves(self) {
@@ -213,7 +213,7 @@ fn start_clients(
                     Failure::Command(format!("a program of the demo did not start: {said}"), 1).into()
                 );
             }
-            reporter.note(&format!("{name} does not work here ({said}): this tool plays its part"))?;
+            reporter.note(&format!("{name} does not work here ({said}): this tool replaces it"))?;
             results.kinds[client] = Kind::Rust;
             scenario.replace(client, &all[client])?;
             by = Instant::now() + START_TIMEOUT;

@@ -2,6 +2,7 @@
 
 use super::clients::{CLIENTS, Half, Kind, RetryStyle};
 use super::server::{HalfCounts, Limit, RETRY_AFTER, RetryAfterProbe, Score};
+use crate::ui::plural;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -100,7 +101,10 @@ impl Results {
         let (without, with) = (self.total(Half::Without), self.total(Half::With));
         let (came, usual) = self.calls_during_probe();
         if with.throttled > 0 {
-            Some(format!("{} calls got a 429 although they asked shmlimit first", with.throttled))
+            Some(format!(
+                "{} got a 429 although shmlimit had granted it",
+                plural::count(with.throttled, "calls")
+            ))
         } else if with.ok == 0 {
             Some("no program made a call with shmlimit".to_owned())
         } else if without.throttled == 0 {
@@ -109,7 +113,7 @@ impl Results {
                     .to_owned(),
             )
         } else if self.probe.is_none() || came > CLIENTS.max(usual / 2) {
-            Some("the others did not hear that one program was told to wait".to_owned())
+            Some("the other programs did not stop when one program was told to wait".to_owned())
         } else {
             None
         }

@@ -167,7 +167,7 @@ fn probe_text(results: &Results) -> String {
     if !results.probing {
         String::new()
     } else if results.progress[1] != Progress::Done {
-        "The server answers one call with 429, and nobody else …".to_owned()
+        "The server answers one call with 429, and the other programs stop too …".to_owned()
     } else {
         results.probe_text()
     }

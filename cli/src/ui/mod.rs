@@ -6,5 +6,6 @@ pub mod json;
 pub mod layout;
 pub mod limiter;
 pub mod output;
+pub mod plural;
 pub mod suggestion;
 pub mod time;

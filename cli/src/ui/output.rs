@@ -3,7 +3,6 @@
 use crate::platform;
 use crate::ui::json::Json;
 use crate::ui::{escape, suggestion};
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -59,12 +58,28 @@ pub fn remark_always(text: &str) {
 /// Prints the answer of the argument parser: help, or a usage error. Help for a pager that was quit is not a
 /// failure.
 pub fn clap(answer: &clap::Error) {
-    let plain = answer.render().to_string();
-    let _ = match escape::lines(&plain) {
-        Cow::Borrowed(_) if !answer.use_stderr() || io::stderr().is_terminal() => answer.print(),
-        // No colours: they would not be seen, or an argument would act on the terminal. In one write, as remarks are.
-        text => io::stderr().write_all(text.as_bytes()),
+    if !answer.use_stderr() {
+        let _ = answer.print();
+        return;
+    }
+    let coloured = io::stderr().is_terminal() && wants_colours() && platform::supports_escapes();
+    let rendered = match coloured {
+        true => answer.render().ansi().to_string(),
+        false => answer.render().to_string(),
     };
+    // All messages of the tool have the same prefix, and the words of its documents.
+    let text = rendered
+        .replacen("error:", "shmlimit:", 1)
+        .replacen("unrecognized subcommand", "no verb", 1)
+        .replacen("a similar subcommand exists", "a similar verb exists", 1);
+    let text = if coloured { escape::painted(&text) } else { escape::lines(&text) };
+    // In one write, as remarks are.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Whether the user has not turned colours off (`NO_COLOR`).
+fn wants_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Colours, or none.
@@ -76,8 +91,7 @@ pub struct Paint {
 impl Paint {
     /// As standard output and the user want it (`NO_COLOR`).
     pub fn for_stdout() -> Paint {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Paint { on: !unwanted && io::stdout().is_terminal() && platform::supports_escapes() }
+        Paint { on: wants_colours() && io::stdout().is_terminal() && platform::supports_escapes() }
     }
 
     /// No colours.

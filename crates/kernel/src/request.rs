@@ -72,15 +72,15 @@ impl Reason {
     /// The reason as a text for people.
     pub const fn explanation(self) -> &'static str {
         match self {
-            Reason::Sleep => "the breaker is in the sleep state, after failures or an operator's command",
-            Reason::CacheOnly => "the breaker is in the cache_only state: use cached answers",
-            Reason::Open => "the breaker is open, after failures or an operator's command",
-            Reason::RetryAfter => "the server sent a Retry-After",
-            Reason::Adaptive => "the server's headers ask for a slower pace",
-            Reason::Concurrency => "all permits are in use",
+            Reason::Sleep => "the breaker sleeps, after failures or by an operator",
+            Reason::CacheOnly => "the breaker is at cache_only: use cached answers",
+            Reason::Open => "the breaker is open, after failures or by an operator",
+            Reason::RetryAfter => "paused by Retry-After",
+            Reason::Adaptive => "the API's headers ask for a slower pace",
+            Reason::Concurrency => "all calls allowed at a time are in flight",
             Reason::Rate => "the rate is used up",
-            Reason::CostExceedsLimit => "the cost is more than a rule can ever allow",
-            Reason::Queued => "other calls are ahead in the queue",
+            Reason::CostExceedsLimit => "the cost is more than a rule ever allows at once",
+            Reason::Queued => "other calls wait before this one",
             Reason::QueueFull => "the queue is full",
             Reason::Paused => "an operator has paused the limiter",
             Reason::Busy => "other processes held the limiter's lock until the call's deadline",

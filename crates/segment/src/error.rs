@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// A limiter that should be created exists already.
     #[error(
-        "limiter {name:?} exists already in {directory}; to start it afresh: {}",
+        "limiter {name:?} exists already in {directory}; to replace it: {}",
         tool(.directory, "init", .name, "--replace")
     )]
     AlreadyExists {
@@ -301,7 +301,7 @@ pub fn afresh(directory: &Path, name: &str, change: &str) -> String {
     // A file name that begins with a hyphen would look like an option.
     let file = format!("{}.settings.toml", name.trim_start_matches('-'));
     format!(
-        "write its settings to a file with: {} > {file}\n{change}, and start it afresh with: {}",
+        "write its settings to a file with: {} > {file}\n{change}, and replace the limiter with: {}",
         tool(directory, "status", name, "--toml"),
         tool(directory, "init", name, &format!("--config {file} --replace"))
     )

@@ -41,7 +41,7 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
     };
     findings.push(described(place, &facts));
     findings.extend(facts.fallback.as_ref().map(|why| Finding::ok(CHECK, "the usual default", why.as_str())));
-    findings.extend(facts.note.as_ref().map(|note| passed_over(note)));
+    findings.extend(facts.note.as_ref().map(|note| skipped(note)));
     findings.extend(open::limiters_elsewhere(place, &facts.path).map(|there| {
         Finding::warn(CHECK, "another default directory", there).advice(
             "limiters there are not seen without --dir; remove those that are not needed with: shmlimit rm",
@@ -85,17 +85,19 @@ fn missing(place: &Place, error: &Error) -> Finding {
         Some(parent) => Finding::bad(
             CHECK,
             subject,
-            format!("is not there, and cannot be made: neither is {}", parent.display()),
+            format!("does not exist, and cannot be made: {} does not exist either", parent.display()),
         )
         .advice(format!("make it: {}, or choose another with --dir", texts::make_directory(&parent))),
         None => match try_to_make(&path) {
             Ok(()) => Finding::ok(
                 CHECK,
                 subject,
-                format!("is not there yet, and made with the first limiter ({})", chosen_by(place)),
+                format!("does not exist yet; the first limiter makes it ({})", chosen_by(place)),
             ),
-            Err(error) => Finding::bad(CHECK, subject, format!("is not there, and cannot be made: {error}"))
-                .advice("choose a directory that you may write with --dir or SHMLIMIT_DIR"),
+            Err(error) => {
+                Finding::bad(CHECK, subject, format!("does not exist, and cannot be made: {error}"))
+                    .advice("choose a directory that you may write with --dir or SHMLIMIT_DIR")
+            }
         },
     }
 }
@@ -137,7 +139,7 @@ fn described(place: &Place, facts: &DirectoryFacts) -> Finding {
     )
 }
 
-fn passed_over(note: &str) -> Finding {
+fn skipped(note: &str) -> Finding {
     Finding::warn(CHECK, "a better directory", note)
         .advice("programs that may use it have other limiters of the same names; name one directory for all: SHMLIMIT_DIR")
 }
@@ -196,5 +198,5 @@ fn closable(error: &Error) -> Option<&Path> {
 fn close(error: &Error) -> Result<String, String> {
     closable(error)
         .and_then(|path| platform::restrict_directory(path, false))
-        .ok_or("it is not one of our own")?
+        .ok_or("it has files that shmlimit did not make")?
 }

@@ -28,7 +28,7 @@ pub fn check() -> Vec<Finding> {
         if prefix == OLDER_PREFIX && near.is_none() {
             continue;
         }
-        let finding = Finding::warn(CHECK, name, "is no variable that shmlimit reads");
+        let finding = Finding::warn(CHECK, name, "is not a variable that shmlimit reads");
         findings.push(match near {
             Some(near) => finding.advice(format!("did you mean {near}?")),
             None => finding.advice(texts::unset(name)),
@@ -43,7 +43,7 @@ pub fn check() -> Vec<Finding> {
         Ok(patch) => {
             let set: Vec<String> = patch.variables().map(|(name, value)| format!("{name}={value}")).collect();
             findings.push(match set.is_empty() {
-                true => Finding::ok(CHECK, "variables", "none changes a setting"),
+                true => Finding::ok(CHECK, "variables", "no variable changes a setting"),
                 false => Finding::ok(
                     CHECK,
                     "variables",

@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use crate::platform::{self, texts};
+use crate::ui::plural;
 use shmlimit::DirectoryFacts;
 use shmlimit::paths::{CREATION_LOCK, LimiterName};
 use std::fs::Metadata;
@@ -24,7 +25,7 @@ pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
             let Some(left) = std::fs::symlink_metadata(&path).ok().filter(is_left_over) else { continue };
             let ours = platform::is_own_leftover(&left);
             let how = match name.ends_with(GONE) {
-                true => "is left of a limiter that was removed while it was in use",
+                true => "was left by a limiter that was removed while it was in use",
                 false => "was left by a process killed while it made a limiter",
             };
             let finding = Finding::warn(CHECK, &name, how).advice(match ours {
@@ -42,8 +43,8 @@ pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     if !foreign.is_empty() {
         let list = foreign.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = if foreign.len() > 5 { ", …" } else { "" };
-        let message = format!("{list}{more}: not ours, and left alone");
-        findings.push(Finding::ok(CHECK, format!("{} other files", foreign.len()), message));
+        let message = format!("{list}{more}: not made by shmlimit, and not touched");
+        findings.push(Finding::ok(CHECK, plural::count(foreign.len() as u64, "other files"), message));
     }
 }
 
@@ -64,10 +65,10 @@ fn creation_lock(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>)
         );
     } else if let Ok(Some(permission_mismatch)) = facts.permission_mismatch(CREATION_LOCK) {
         let finding = Finding::warn(CHECK, CREATION_LOCK, permission_mismatch)
-            .advice("put it right: shmlimit doctor --fix");
+            .advice("repair it: shmlimit doctor --fix");
         findings.push(finding.repaired(fix, || match facts.fix_permissions(CREATION_LOCK) {
             Ok(Some(access)) => Ok(format!("now {access}")),
-            Ok(None) => Err("it is not ours".to_owned()),
+            Ok(None) => Err("shmlimit did not make it".to_owned()),
             Err(error) => Err(error.to_string()),
         }));
     }

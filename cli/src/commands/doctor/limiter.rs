@@ -5,7 +5,7 @@ use crate::open;
 use crate::options::Place;
 use crate::platform::{self, texts};
 use crate::ui::limiter::{condition, warnings};
-use crate::ui::{suggestion, time};
+use crate::ui::{plural, suggestion, time};
 use shmlimit::{
     Algorithm, Attached, BreakerState, Condition, DirectoryFacts, Error, Inspection, Storage, TransitionCause,
 };
@@ -55,14 +55,14 @@ pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findi
 fn healthy(seen: &Inspection) -> String {
     let alive: Vec<&Attached> = seen.attached.iter().filter(|one| one.alive).collect();
     let users = match alive.len() {
-        0 => "nobody uses it".to_owned(),
+        0 => "no process uses it".to_owned(),
         1 => "1 process uses it".to_owned(),
         many => format!("{many} processes use it"),
     };
-    let boot = if seen.other_boot { "; from before the last boot, and goes on where it was" } else { "" };
+    let boot = if seen.other_boot { "; made before the last boot, its counts are kept" } else { "" };
     let resets = match seen.resets {
         0 => String::new(),
-        resets => format!("; was started afresh {resets} times after damage"),
+        resets => format!("; was reset {} after damage", plural::times(resets.into())),
     };
     format!("sound, {users}{boot}{resets}")
 }
@@ -71,9 +71,9 @@ fn healthy(seen: &Inspection) -> String {
 fn refused(name: &str, error: &Error) -> Finding {
     match error {
         Error::UnsafeFile { problem, .. } => Finding::bad(CHECK, name, format!("is not safe to use: {problem}"))
-            .advice("close it: shmlimit doctor --fix; what is not yours remove, or choose another directory with --dir"),
+            .advice("close it: shmlimit doctor --fix; if the file is not yours, remove it, or choose another directory with --dir"),
         Error::Foreign { problem, segment: false, .. } => {
-            Finding::bad(CHECK, name, format!("{problem}; it was left alone"))
+            Finding::bad(CHECK, name, format!("{problem}; it was not changed"))
                 .advice(format!("move {name}.shm away, or choose another directory with --dir"))
         }
         Error::Foreign { problem, .. } => Finding::bad(CHECK, name, problem.clone()).advice(format!(
@@ -97,7 +97,7 @@ fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
 /// Other permissions than those it was made with: others read who uses it, or members of the group cannot.
 fn permissions(facts: &DirectoryFacts, name: &str, seen: &Inspection, fix: bool) -> Option<Finding> {
     let message = facts.permission_mismatch(&format!("{name}.shm")).ok()??;
-    let advice = format!("put it right: shmlimit doctor --fix (as {})", seen.owner.name());
+    let advice = format!("repair it: shmlimit doctor --fix (as {})", seen.owner.name());
     Some(Finding::warn(CHECK, name, message).advice(advice).repaired(fix, || tightened(facts, name)))
 }
 
@@ -108,7 +108,10 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
             Finding::bad(
                 CHECK,
                 name,
-                format!("{} ({}) holds the lock and does not go on: nobody can call", lock.program, lock.pid),
+                format!(
+                    "{} ({}) holds the lock and is stopped, so no call is answered",
+                    lock.program, lock.pid
+                ),
             )
             .advice(texts::let_it_go_on(lock.pid)),
         );
@@ -116,8 +119,9 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     let idle = |one: &&Attached| one.alive && (one.held > 0 || one.waiting > 0) && platform::is_stopped(one);
     for one in seen.attached.iter().filter(idle) {
         let what = match (one.held, one.waiting) {
-            (0, _) => "waits in the queue, where others pass it over".to_owned(),
-            (held, _) => format!("holds {held} of the permits"),
+            (0, _) => "waits in the queue, where it is skipped".to_owned(),
+            (1, _) => "has 1 call in flight".to_owned(),
+            (held, _) => format!("has {held} calls in flight"),
         };
         findings.push(
             Finding::warn(CHECK, name, format!("{} ({}) is stopped, and {what}", one.program, one.pid))
@@ -127,7 +131,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     for one in seen.attached.iter().filter(|one| one.alive) {
         if let Some(user) = platform::user_without_access(one, &seen.path) {
             let message = format!(
-                "{} ({}) runs as {user}, who may not open it: it cannot look for exited processes",
+                "{} ({}) runs as {user}, who may not open the file, so it cannot reclaim what exited processes held",
                 one.program, one.pid
             );
             findings.push(
@@ -156,16 +160,16 @@ fn left_over(place: &Place, name: &str, seen: &Inspection, fix: bool) -> Option<
         Level::Bad => Finding::bad(CHECK, name, message),
         _ => Finding::warn(CHECK, name, message),
     };
-    let finding = finding.advice("comes right with its next use; now: shmlimit doctor --fix");
+    let finding = finding.advice("the next call repairs it; to repair it now: shmlimit doctor --fix");
     Some(finding.repaired(fix && repairable, || {
         match open::builder(place, name).operator().ignore_environment().open_existing() {
             Ok(limiter) => match limiter.reclaim_dead().map_err(|error| error.to_string())? {
-                0 => Ok("put right".to_owned()),
-                1 => Ok("put right, 1 place freed".to_owned()),
-                many => Ok(format!("put right, {many} places freed")),
+                0 => Ok("repaired".to_owned()),
+                1 => Ok("repaired, 1 place freed".to_owned()),
+                many => Ok(format!("repaired, {many} places freed")),
             },
             // It was being removed.
-            Err(Error::UnknownLimiter { .. }) => Ok("removed, as somebody had begun to".to_owned()),
+            Err(Error::UnknownLimiter { .. }) => Ok("removed, which another process had begun".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }))
@@ -177,34 +181,35 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     let waiters = dead.iter().map(|one| one.waiting).sum::<usize>() + seen.lost_waiters;
     let mut parts = Vec::new();
     if seen.unsound {
-        parts.push("its state is damaged, and is started afresh with nothing to have".to_owned());
+        parts.push("its state is damaged, and will be reset with nothing left to use".to_owned());
     }
     if seen.unfinished {
-        parts.push("somebody died in the middle of a change, which is undone".to_owned());
+        parts.push("a process died in the middle of a change, which will be undone".to_owned());
     } else if seen.lock.as_ref().is_some_and(|lock| !lock.alive) {
-        parts.push("somebody died with the lock".to_owned());
+        parts.push("a process died with the lock".to_owned());
     }
     if seen.retired {
-        parts.push("somebody died while replacing or removing it".to_owned());
+        parts.push("a process died while it replaced or removed the limiter".to_owned());
     }
     if !dead.is_empty() {
         let who = if dead.len() == 1 {
-            "1 process that died".to_owned()
+            "1 exited process".to_owned()
         } else {
-            format!("{} processes that died", dead.len())
+            format!("{} exited processes", dead.len())
         };
-        parts.push(format!("{who} still has a place in it"));
+        let have = if dead.len() == 1 { "has" } else { "have" };
+        parts.push(format!("{who} still {have} a place in it"));
     }
     if permits > 0 {
         parts.push(match permits {
-            1 => "1 permit is held by the dead".to_owned(),
-            many => format!("{many} permits are held by the dead"),
+            1 => "1 permit is held by exited processes".to_owned(),
+            many => format!("{many} permits are held by exited processes"),
         });
     }
     if waiters > 0 {
         parts.push(match waiters {
-            1 => "1 call of the dead is in the queue".to_owned(),
-            many => format!("{many} calls of the dead are in the queue"),
+            1 => "1 call of exited processes is in the queue".to_owned(),
+            many => format!("{many} calls of exited processes are in the queue"),
         });
     }
     let calendar = |policy: &shmlimit::Policy| {
@@ -213,7 +218,7 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     if seen.wall_clock_set_by > CLOCK_SET && seen.policy.as_ref().is_some_and(calendar) {
         let by = time::format_age(seen.wall_clock_set_by);
         parts.push(format!(
-            "the wall clock was set by {by} since it was used, and its windows have not followed yet"
+            "the wall clock was changed by {by} since the last call, and its calendar windows have not followed yet"
         ));
     }
     let level = if seen.unsound { Level::Bad } else { Level::Warn };
@@ -231,27 +236,31 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                 CHECK,
                 name,
                 format!(
-                    "no call for {}: a Retry-After, recorded by {} ({}) {} ago",
+                    "paused by Retry-After, {} left: recorded by {} ({}) {} ago",
                     time::format_age(gate.opens_in),
                     gate.program,
                     gate.pid,
                     time::format_age(gate.recorded)
                 ),
             )
-            .advice(format!("if that is absurd: {}", force("clear-gate"))),
+            .advice(format!("if that is too long: {}", force("clear-gate"))),
         );
     }
     if now.offline {
         findings.push(
-            Finding::warn(CHECK, name, format!("an operator put it offline {since} ago: no call is made"))
-                .advice(format!("end that: {}", force("online"))),
+            Finding::warn(
+                CHECK,
+                name,
+                format!("an operator put it offline {since} ago: every call is refused"),
+            )
+            .advice(format!("end that: {}", force("online"))),
         );
     } else if now.breaker == BreakerKind::Fsm && now.state == BreakerState::CacheOnly && now.eta.is_none() {
         findings.push(
             Finding::warn(
                 CHECK,
                 name,
-                format!("at cache_only for {since}, and stays there: it has no auto_recover"),
+                format!("at cache_only for {since} (every call is refused), and stays there: breaker.auto_recover is not set"),
             )
             .advice(format!(
                 "end that: {}, or: shmlimit set {} breaker.auto_recover 15m",
@@ -264,8 +273,12 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
         && now.state_for > DAY
     {
         findings.push(
-            Finding::warn(CHECK, name, format!("an operator put it to {} {since} ago", now.state_name))
-                .advice(format!("end that: {}", force("normal"))),
+            Finding::warn(
+                CHECK,
+                name,
+                format!("an operator put the breaker to {} {since} ago", now.state_name),
+            )
+            .advice(format!("end that: {}", force("normal"))),
         );
     }
     let warnings = warnings::of(name, now).into_iter();
@@ -288,7 +301,11 @@ fn paused(name: &str, seen: &Inspection) -> Option<Finding> {
 fn volatile(facts: &DirectoryFacts, name: &str, seen: &Inspection) -> Option<Finding> {
     let long = seen.policy.as_ref()?.rules().iter().any(|rule| rule.period >= HOUR);
     (facts.storage == Storage::Memory && long).then(|| {
-        Finding::warn(CHECK, name, "has a rule of an hour or more, and is lost when the machine boots")
-            .advice("keep it on a disk: --dir, or SHMLIMIT_DIR for all programs")
+        Finding::warn(
+            CHECK,
+            name,
+            "has a rule of an hour or more, and its counts are lost when the machine boots",
+        )
+        .advice("keep it on a disk: --dir, or SHMLIMIT_DIR for all programs")
     })
 }

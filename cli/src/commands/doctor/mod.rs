@@ -16,10 +16,10 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It looks at the directory, the clock, the environment and every limiter, waits for nobody, and \
-                        changes nothing unless told to. With --fix it frees the places of processes that died, undoes \
-                        what they left half done, closes files that others could write, and removes temporary files \
-                        of interrupted makers. It never removes a limiter.\n\nExit codes: 0 all is well, or only \
+    after_help = "It looks at the directory, the clock, the environment and every limiter, never waits, and \
+                        changes nothing without --fix. With --fix it frees the places of processes that died, undoes \
+                        their unfinished changes, closes files that other users could write, and removes temporary \
+                        files. It never removes a limiter.\n\nExit codes: 0 all is well, or only \
                         warnings; 1 something is bad; 2 no such limiter."
 )]
 pub struct Doctor {

@@ -259,7 +259,7 @@ fn report(
     let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
     let (key, how) = match how {
         InitResult::Made => ("made", "made"),
-        InitResult::Afresh => ("afresh", "made afresh"),
+        InitResult::Afresh => ("afresh", "replaced"),
         InitResult::Updated => ("updated", "updated"),
         InitResult::There => ("there", "there already"),
     };
@@ -309,7 +309,7 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
         }
     };
     Err(Failure::Usage(format!(
-        "{flag} needs {wanted}, which {name:?} would not have; {instead}write [breaker] with kind = \"fsm\" into {file}, then: {then}"
+        "{flag} needs {wanted}, which {name:?} would not have; {instead}write [breaker] with kind = \"fsm\" (five states) into {file}, then: {then}"
     )))
 }
 
@@ -338,7 +338,7 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
                     };
                     Failure::Usage(format!(
                         "limiter {name:?} has other settings than those given:\n{differences}\nleave the settings out to use \
-                         it as it is, {update}or start it afresh with: {}",
+                         it as it is, {update}or replace it with: {}",
                         suggestion::same_command_with("--replace")
                     ))
                 }

@@ -34,14 +34,14 @@ As a series of JSON lines:
 Names and meanings: docs/metrics.md.
 
 Exit codes: 0 done, or ended by SIGINT, SIGTERM or SIGHUP; 2 usage; 1 anything \
-else, also if a limiter could not be looked at (its shmlimit_up is 0).";
+else, also if a limiter could not be read (its shmlimit_up is 0).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = METRICS_HELP)]
 pub struct Metrics {
     /// Only this limiter
     pub name: Option<String>,
-    /// prometheus, openmetrics or ndjson. Over HTTP whoever asks chooses between the first two [default: prometheus]
+    /// prometheus, openmetrics or ndjson. Over HTTP the client chooses between the first two [default: prometheus]
     #[arg(long, value_parser = format, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// One JSON object per limiter: as --format ndjson

@@ -51,7 +51,7 @@ pub fn run(
     let stop = Stop::on_signals()?;
     if !address.ip().is_loopback() {
         output::remark(&format!(
-            "note: whoever reaches {address} can read the names and counts of all limiters; 127.0.0.1 is for this machine alone"
+            "note: every machine that reaches {address} can read the names and counts of all limiters; with 127.0.0.1 only this machine can"
         ));
     }
     let server = Arc::new(Server {

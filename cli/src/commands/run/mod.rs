@@ -118,10 +118,17 @@ impl Command for Run {
             let asked = Instant::now();
             let grant = match (wait_notice::acquire(&limiter, &request), last.take()) {
                 (Ok(grant), _) => grant,
-                (Err(error), None) => return Err(refusal::failure(&limiter, error, self.options.refused)),
+                (Err(error), None) => {
+                    return Err(refusal::failure(
+                        &limiter,
+                        error,
+                        self.options.needs(),
+                        self.options.refused,
+                    ));
+                }
                 // The command has run, and its code is the answer.
                 (Err(error), Some(end)) => {
-                    refusal::failure(&limiter, error, self.options.refused).report();
+                    refusal::failure(&limiter, error, self.options.needs(), self.options.refused).report();
                     return finish(monitor, end);
                 }
             };
@@ -142,11 +149,11 @@ impl Command for Run {
             let time = time::format_wait(wait);
             if !time_left.is_enough_for(wait) {
                 output::remark(&format!(
-                    "{message}; not again: the wait of {time} is longer than --timeout allows"
+                    "{message}; no further attempt: --timeout ends before the wait of {time}"
                 ));
                 return finish(monitor, end);
             }
-            output::remark(&format!("{message}; again in {time} ({})", source.as_str()));
+            output::remark(&format!("{message}; next attempt in {time} ({})", source.as_str()));
             sleep(wait, &mut monitor)?;
             time_left.spend(wait);
             last = Some(end);
@@ -187,7 +194,7 @@ fn monitor(args: &Run) -> Result<OutputMonitor, Failure> {
 }
 
 fn cannot_monitor(error: io::Error) -> Failure {
-    Failure::Command(format!("cannot listen to the command: {error}"), CANNOT_WAIT)
+    Failure::Command(format!("cannot read the output of the command: {error}"), CANNOT_WAIT)
 }
 
 /// Between two attempts signals do what they would do to the command.

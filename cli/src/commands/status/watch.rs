@@ -7,7 +7,7 @@ use crate::poller::{Observation, Poller};
 use crate::ui::failure::Failure;
 use crate::ui::layout::{self, ScreenStyle};
 use crate::ui::limiter::overview;
-use crate::ui::{escape, output, time};
+use crate::ui::{escape, output, plural, time};
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -87,8 +87,8 @@ fn in_place(block: &str, every: Duration, screen: ScreenStyle) -> String {
         frame += &format!("{line}{CLEAR_LINE}\n");
     }
     if fits < lines.len() {
-        let more =
-            format!("… {} more lines; a taller window or one limiter's name shows them", lines.len() - fits);
+        let more = plural::count((lines.len() - fits) as u64, "more lines");
+        let more = format!("… {more}; a taller window or the name of one limiter shows them");
         frame += &format!("{}{CLEAR_LINE}\n", screen.paint.dim(&screen.cut(&screen.spelled(more))));
     }
     frame + CLEAR_BELOW

@@ -1,22 +1,28 @@
 //! The selected limiter: its budget, its history, its users and its queue.
 
-use super::input::{App, Pane};
+use super::fit;
+use super::input::App;
 use super::model::{Sample, Track};
-use super::theme::{Theme, per_second, short};
+use super::process_table;
+use super::theme::{Theme, per_second};
 use crate::ui::escape::printable;
 use crate::ui::limiter::next_change::Change;
 use crate::ui::limiter::severity::{self, Severity};
-use crate::ui::limiter::{condition, policy as policy_text, tables, warnings};
+use crate::ui::limiter::{condition, policy as policy_text, warnings};
 use crate::ui::time::{format_age, format_remaining};
+use crate::ui::{layout, plural};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
 use ratatui::symbols::bar;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table, TableState, Wrap};
+use ratatui::widgets::{Paragraph, Sparkline, Wrap};
 use shmlimit::Snapshot;
 
 const LABEL: usize = 11;
+/// Grants, refusals and errors.
+const SPARKS: u16 = 3;
+/// The headline and the error of a limiter that cannot be read.
+const UNREADABLE: u16 = 4;
 /// For the newest value behind a sparkline.
 const VALUE: u16 = 8;
 /// Bars for terminals without block characters.
@@ -41,15 +47,30 @@ pub fn draw(frame: &mut Frame, area: Rect, (name, track): (&str, &Track), app: &
             .render_widget(Paragraph::new(format!(" {}", printable(error))).wrap(Wrap { trim: false }), rest);
         return;
     };
-    let facts = facts(seen, rest.width, theme);
-    let tall = if rest.height >= 32 { 3 } else { 1 };
-    let wanted = u16::try_from(facts.len()).unwrap_or(u16::MAX).min(rest.height.saturating_sub(6).max(2));
+    let mut facts = facts(seen, rest.width, theme);
+    let room = usize::from(rest.height.saturating_sub(6).max(2));
+    if facts.len() > room {
+        let hidden = facts.len() - (room - 1);
+        facts.truncate(room - 1);
+        facts.push(Line::styled(theme.screen.spelled(format!(" … {hidden} more")), theme.dim()));
+    }
+    let height = u16::try_from(facts.len()).unwrap_or(u16::MAX);
+    // The table has what it needs; the history takes the rest of the screen.
+    let spare = rest.height.saturating_sub(height).saturating_sub(process_table::wanted_height(track, app));
+    let tall = (spare / SPARKS).max(1);
     let [above, sparks, below] =
-        Layout::vertical([Constraint::Length(wanted), Constraint::Length(3 * tall), Constraint::Min(0)])
+        Layout::vertical([Constraint::Length(height), Constraint::Length(SPARKS * tall), Constraint::Min(0)])
             .areas(rest);
     frame.render_widget(Paragraph::new(facts), above);
     write_sparks(frame, sparks, track, theme);
-    write_users_or_queue(frame, below, (seen, track), app, theme);
+    process_table::draw(frame, below, (seen, track), app, theme);
+}
+
+/// How many lines the selected limiter would fill, the history at its lowest.
+pub fn wanted_height(track: &Track, app: &App, width: u16, theme: &Theme) -> u16 {
+    let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else { return UNREADABLE };
+    let facts = u16::try_from(facts(seen, width, theme).len()).unwrap_or(u16::MAX);
+    facts.saturating_add(1 + SPARKS).saturating_add(process_table::wanted_height(track, app))
 }
 
 fn headline<'a>(name: &str, track: &Track, width: u16, theme: &Theme) -> Line<'a> {
@@ -72,14 +93,14 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     let mut say = |label: &str, spans: Vec<Span<'a>>| {
         let mut all = vec![Span::styled(format!(" {label:label_width$} "), theme.dim())];
         all.extend(spans);
-        lines.push(Line::from(all));
+        lines.push(fit::line(Line::from(all), width, theme));
     };
     if let Some(change) = Change::of(seen).filter(Change::is_news) {
         say("next", vec![Span::styled(change.to_text(), theme.bold())]);
     }
     if let Some(pause) = &seen.paused {
         let until = match pause.ends_in {
-            Some(left) => format!("ends in {}", format_remaining(left)),
+            Some(left) => format!("{} left", format_remaining(left)),
             None => "until it is resumed".to_owned(),
         };
         let by = format!("  by {}", condition::paused_by(pause));
@@ -88,27 +109,33 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     if let (Some(cause), true) = (now.reason, now.breaker != shmlimit_kernel::policy::BreakerKind::None) {
         let text =
             format!("{} for {}: {}", now.state_name, format_age(now.state_for), condition::cause_text(cause));
-        say("state", vec![Span::styled(text, theme.severity(severity::assess(seen).1))]);
+        say("breaker", vec![Span::styled(text, theme.severity(severity::assess(seen).1))]);
     }
     for warning in warnings::of(&seen.name, now) {
-        say("warning", vec![Span::styled(warning.message, theme.severity(Severity::Slow))]);
-        say("", vec![Span::styled(warning.advice, theme.dim())]);
+        let room = usize::from(width).saturating_sub(label_width + 2).max(24);
+        for (i, text) in layout::wrap(&warning.message, room).enumerate() {
+            let label = if i == 0 { "warning" } else { "" };
+            say(label, vec![Span::styled(text, theme.severity(Severity::Slow))]);
+        }
+        for text in layout::wrap(&warning.advice, room) {
+            say("", vec![Span::styled(text, theme.dim())]);
+        }
     }
     if let Some(gate) = &now.gate {
-        let text = format!("closed for {}: Retry-After", format_remaining(gate.opens_in));
+        let text = format!("by Retry-After, {} left", format_remaining(gate.opens_in));
         let by = format!(
             "  recorded by {} ({}) {} ago",
             printable(&gate.program),
             gate.pid,
             format_age(gate.recorded)
         );
-        say("gate", vec![Span::styled(text, theme.severity(Severity::Blocked)), Span::raw(by)]);
+        say("paused", vec![Span::styled(text, theme.severity(Severity::Blocked)), Span::raw(by)]);
     }
     let cells = if width >= 100 { 20 } else { 12 };
     for (i, rule) in seen.rules.iter().enumerate() {
         let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
         let bar = theme.screen.bar(rule.remaining, rule.capacity, cells);
-        let text = format!("  {} of {} {} left", rule.remaining, rule.capacity, rule.unit);
+        let text = format!("  {} of {} left", rule.remaining, plural::count(rule.capacity, &rule.unit));
         // Rather without the algorithm than cut within a word.
         let mut terms = format!("  {}", policy_text::terms(&seen.policy, i, rule));
         if label_width + 2 + cells + text.chars().count() + terms.chars().count() > usize::from(width) {
@@ -129,7 +156,7 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     }
     if let Some(pace) = now.pace.as_ref().filter(|pace| !pace.interval.is_zero()) {
         let because = pace.bottleneck.as_ref().map(|name| format!("  because of {name}")).unwrap_or_default();
-        say("pace", vec![Span::raw(format!("one call each {}{because}", format_remaining(pace.interval)))]);
+        say("pace", vec![Span::raw(format!("one call every {}{because}", format_remaining(pace.interval)))]);
     }
     lines
 }
@@ -169,99 +196,4 @@ fn write_sparks(frame: &mut Frame, area: Rect, track: &Track, theme: &Theme) {
         frame.render_widget(spark, middle);
         frame.render_widget(Paragraph::new(Line::from(value).right_aligned()), right);
     }
-}
-
-/// The users of the limiter, or its waiting calls.
-fn write_users_or_queue(
-    frame: &mut Frame,
-    area: Rect,
-    (seen, track): (&Snapshot, &Track),
-    app: &mut App,
-    theme: &Theme,
-) {
-    let [tabs, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    let queue = app.focus == Pane::Queue;
-    let live = seen.participants.len();
-    let choice = |chosen: bool| if chosen { theme.bold() } else { theme.dim() };
-    let titles = vec![
-        Span::raw(" "),
-        Span::styled(format!("users {live}"), choice(!queue)),
-        Span::raw("   "),
-        Span::styled(format!("waiting {}", seen.queue.len()), choice(queue)),
-        Span::styled("   (Tab)", theme.dim()),
-    ];
-    frame.render_widget(Line::from(titles), tabs);
-    let (heading, widths, rows) = if queue { waiters(seen) } else { users(track, theme) };
-    if app.focus != Pane::Limiters {
-        app.page = usize::from(below.height.saturating_sub(1)).max(1);
-        app.scroll = app.scroll.min(rows.len().saturating_sub(app.page));
-    }
-    let offset = if app.focus == Pane::Limiters { 0 } else { app.scroll };
-    if rows.is_empty() {
-        let nobody = if queue { " nobody waits" } else { " nobody is attached" };
-        frame.render_widget(Paragraph::new(Span::styled(nobody, theme.dim())), below);
-        return;
-    }
-    let table = Table::new(rows, widths)
-        .header(Row::new(heading).style(theme.heading(app.focus != Pane::Limiters)))
-        .column_spacing(1);
-    frame.render_stateful_widget(table, below, &mut TableState::new().with_offset(offset));
-}
-
-type Listed<'a> = (Vec<Cell<'a>>, Vec<Constraint>, Vec<Row<'a>>);
-
-fn right<'a>(text: impl Into<String>) -> Cell<'a> {
-    Cell::from(Line::from(text.into()).right_aligned())
-}
-
-fn users<'a>(track: &Track, theme: &Theme) -> Listed<'a> {
-    let heading = ["PID", "GRANT/s", "SHARE", "", "HOLDS", "WAITS", "GRANTED", "REFUSED"];
-    let mut heading: Vec<Cell> = heading.into_iter().map(right).collect();
-    heading.insert(1, Cell::from("PROGRAM"));
-    let widths = [8, 15, 8, 5, 10, 5, 5, 8, 8].map(Constraint::Length).into();
-    let rows = track.users.iter().map(|user| {
-        let here = user.pid.is_some();
-        let number = |number: u64| right(if here { short(number) } else { String::new() });
-        let bar = theme.screen.bar((user.share * 1000.0) as u64, 1000, 10);
-        let bar = if user.share > 0.0 { bar } else { String::new() };
-        let style = if here { Style::new() } else { theme.dim() };
-        Row::new(vec![
-            right(user.pid.map_or(String::new(), |pid| pid.to_string())),
-            Cell::from(printable(&user.program)),
-            right(per_second(user.rate)),
-            right(format!("{:.0}%", user.share * 100.0)),
-            Cell::from(Span::styled(bar, theme.severity(Severity::Normal))),
-            number(user.held.into()),
-            number(user.waiting as u64),
-            number(user.granted),
-            number(user.refused),
-        ])
-        .style(style)
-    });
-    (heading, widths, rows.collect())
-}
-
-fn waiters<'a>(seen: &Snapshot) -> Listed<'a> {
-    let heading = vec![
-        right("PID"),
-        Cell::from("PROGRAM"),
-        right("FOR"),
-        Cell::from("PRIORITY"),
-        right("LOOKS IN"),
-        right("GIVES UP"),
-        Cell::from("COST"),
-    ];
-    let widths = [8, 15, 8, 10, 8, 8, 17].map(Constraint::Length).into();
-    let rows = seen.queue.iter().map(|one| {
-        Row::new(vec![
-            right(one.pid.to_string()),
-            Cell::from(printable(&one.program)),
-            right(format_age(one.waited_for)),
-            Cell::from(one.priority.as_str()),
-            right(if one.late { "late".to_owned() } else { format_age(one.looks_in) }),
-            right(one.gives_up_in.map_or_else(|| "never".to_owned(), format_age)),
-            Cell::from(tables::cost(one)),
-        ])
-    });
-    (heading, widths, rows.collect())
 }

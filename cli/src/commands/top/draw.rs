@@ -1,6 +1,7 @@
 //! Draws the picture: a list of limiters, the selected one below it, and the keys.
 
 use super::detail;
+use super::fit::{self, Hidden};
 use super::input::{App, Pane};
 use super::model::{Model, Track};
 use super::theme::{Theme, per_second, short};
@@ -26,9 +27,11 @@ pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     }
     let order = app.order(model);
     let line = app.line(&order);
-    // The list has what it needs, and a third at most; the rest is for the one that is selected.
-    let listed =
-        u16::try_from(order.len()).unwrap_or(u16::MAX).saturating_add(1).clamp(2, (area.height / 3).max(3));
+    let selected = line.and_then(|line| model.tracks.get_key_value(order[line]));
+    // The list gets a third of the screen, and more of it if the selected limiter leaves lines empty.
+    let detail = selected.map_or(8, |(_, track)| detail::wanted_height(track, app, area.width, theme));
+    let most = area.height.saturating_sub(2).saturating_sub(detail).max(area.height / 3).max(3);
+    let listed = u16::try_from(order.len()).unwrap_or(u16::MAX).saturating_add(1).clamp(2, most);
     let [top, list, below, foot] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(listed),
@@ -38,11 +41,11 @@ pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     .areas(area);
     frame.render_widget(head(model, app, order.len(), theme), top);
     write_list(frame, list, (model, &order, line), app, theme);
-    match line.and_then(|line| model.tracks.get_key_value(order[line])) {
+    match selected {
         Some((name, track)) => detail::draw(frame, below, (name, track), app, theme),
         None => frame.render_widget(Paragraph::new(nothing(model, app)).wrap(Wrap { trim: false }), below),
     }
-    frame.render_widget(keys(app, theme), foot);
+    frame.render_widget(keys(app, area.width, theme), foot);
     if app.help {
         write_help(frame, area, theme);
     }
@@ -66,7 +69,7 @@ fn head<'a>(model: &Model, app: &App, shown: usize, theme: &Theme) -> Line<'a> {
     };
     let mut parts = vec![
         Span::styled("shmlimit top", theme.bold()),
-        Span::raw(format!("  {count}  every {}  by {}", format_remaining(app.every), app.sort.as_str())),
+        Span::raw(format!("  {count} by {}  every {}", app.sort.as_str(), format_remaining(app.every))),
     ];
     if app.paused {
         parts.push(Span::styled("  PAUSED", theme.severity(Severity::Slow).add_modifier(Modifier::BOLD)));
@@ -92,8 +95,10 @@ fn nothing(model: &Model, app: &App) -> String {
     }
 }
 
+/// For the longest state, `all in flight`.
+const STATE: u16 = 13;
 /// Columns for names, if there is room.
-const NAME: usize = 20;
+const NAME: usize = 18;
 
 fn write_list(
     frame: &mut Frame,
@@ -103,17 +108,21 @@ fn write_list(
     theme: &Theme,
 ) {
     let wide = area.width >= 70;
-    let cells = if area.width >= 100 { 16 } else { 8 };
-    let rows = order.iter().enumerate().map(|(i, name)| {
-        let shape = Shape { wide, cells, selected: line == Some(i) };
-        row(name, &model.tracks[*name], &shape, theme)
+    let cells = if area.width >= 100 { 16 } else { 6 };
+    // On a wide screen figures stay close to the names they belong to.
+    let others = cells as u16 + 12 + STATE + if wide { 6 + 4 + 7 + 8 + 4 + 7 } else { 2 };
+    let longest = order.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(NAME);
+    let name = area.width.saturating_sub(others).clamp(12, u16::try_from(longest).unwrap_or(u16::MAX));
+    let rows = order.iter().enumerate().map(|(i, limiter)| {
+        let shape = Shape { wide, cells, selected: line == Some(i), name };
+        row(limiter, &model.tracks[*limiter], &shape, theme)
     });
     let right = |text: &'static str| Cell::from(Line::from(text).right_aligned());
     let mut heading =
         vec![Cell::from(" LIMITER"), Cell::from("STATE"), Cell::from("BUDGET LEFT"), right("FLIGHT")];
     let mut widths = vec![
-        Constraint::Min(12),
-        Constraint::Length(11),
+        Constraint::Length(name),
+        Constraint::Length(STATE),
         Constraint::Length(cells as u16 + 12),
         Constraint::Length(6),
     ];
@@ -127,22 +136,26 @@ fn write_list(
         heading.truncate(3);
         widths.truncate(3);
     }
-    // On a wide screen figures stay close to the names they belong to.
-    let longest = order.iter().map(|name| name.len() + 2).max().unwrap_or(0);
-    let others = if wide { cells + 12 + 11 + 6 + 4 + 7 + 8 + 4 + 7 } else { cells + 12 + 11 + 2 };
-    let name = longest.max(NAME);
-    if usize::from(area.width) > others + name {
-        widths[0] = Constraint::Length(u16::try_from(name).unwrap_or(u16::MAX));
-    }
     let focused = app.focus == Pane::Limiters;
     let table = Table::new(rows, widths)
         .header(Row::new(heading).style(theme.heading(focused)))
         .row_highlight_style(theme.bold())
         .column_spacing(1);
+    let room = usize::from(area.height.saturating_sub(1));
+    // One line is for the mark of what is cut.
+    let page = if order.len() > room { room.saturating_sub(1) } else { room };
     if focused {
-        app.page = usize::from(area.height.saturating_sub(1));
+        app.page = page;
     }
-    frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(line));
+    let rows_area = Rect { height: page as u16 + 1, ..area };
+    let mut state = TableState::new().with_selected(line);
+    frame.render_stateful_widget(table, rows_area, &mut state);
+    let offset = state.offset();
+    let hidden = Hidden { above: offset, below: order.len().saturating_sub(offset + page) };
+    let unseen = order.iter().enumerate().filter(|(i, _)| *i < offset || *i >= offset + page);
+    let blocked = unseen.filter(|(_, name)| model.tracks[**name].verdict().1 == Severity::Blocked).count();
+    let note = if blocked > 0 { format!(" ({blocked} blocked)") } else { String::new() };
+    fit::mark(frame, area, hidden, &note, theme);
 }
 
 /// How a line of the list is laid out.
@@ -150,6 +163,8 @@ struct Shape {
     wide: bool,
     cells: usize,
     selected: bool,
+    /// Columns for the name.
+    name: u16,
 }
 
 fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
@@ -158,7 +173,10 @@ fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
     // Bars and states keep their colours: what they show is why one is selected.
     let mark = if shape.selected { ">" } else { " " };
     let style = if shape.selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
-    let name = Cell::from(format!("{mark}{}", printable(name))).style(style);
+    let name = fit::text(&format!("{mark}{}", printable(name)), shape.name, theme);
+    let name = Cell::from(name).style(style);
+    // The column is too narrow for "paused by Retry-After".
+    let word = word.strip_prefix("paused by ").unwrap_or(word);
     let mut row = vec![name, Cell::from(Span::styled(word, theme.severity(severity)))];
     let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else { return Row::new(row) };
     // The one with the smallest part left is the one that counts.
@@ -192,33 +210,38 @@ fn blank(number: f64, text: impl Fn(f64) -> String) -> String {
     if number > 0.0 { text(number) } else { "-".to_owned() }
 }
 
-fn keys<'a>(app: &App, theme: &Theme) -> Line<'a> {
+fn keys<'a>(app: &App, width: u16, theme: &Theme) -> Line<'a> {
     let keys = match app.typing {
         true => "type a part of the name  Enter done  Esc all",
-        false => "q quit  ? help  j/k select  Tab pane  s sort  p pause  / filter  +/- interval",
+        false if width < 80 => "q quit  ? help  j/k select  Tab pane",
+        false => "q quit  ? help  j/k select  Tab pane  s sort  t trouble  f fold  / filter",
     };
     Line::styled(keys, theme.dim())
 }
 
-const HELP: [&str; 14] = [
+const HELP: [&str; 18] = [
     "up, down, j, k     select a limiter, or scroll the pane",
     "PgUp, PgDn         the same by pages",
     "Home, End          the first, the last",
-    "Tab, Shift-Tab     limiters, users, waiting calls",
-    "Enter              to the users and back",
-    "s                  sort by name, state, grants, refusals, waiting",
+    "Tab, Shift-Tab     limiters, processes, waiting calls",
+    "Enter              to the processes and back",
+    "s                  limiters by name, trouble, grants, refusals, waiting",
+    "t                  processes by share, or those in trouble first",
+    "f                  fold equal programs into one line (curl x12), or not",
     "/                  only names with this in them; Esc: all",
-    "p, space           pause, and go on",
-    "1 to 9, +, -       how often to look, in seconds",
+    "p, space           pause this screen, and continue",
+    "1 to 9, +, -       seconds between two updates",
     "Ctrl-Z             to the shell; fg comes back",
     "q, Esc, Ctrl-C     quit",
     "",
-    "Looking changes nothing. Rates are of the last interval, shares",
-    "of the last five. Columns: docs/operators.md.",
+    "Trouble: late (did not check in time), refused, waiting. HOLDS: calls",
+    "in flight. Rates are of the last update, those of processes and",
+    "shares of the last five. top changes nothing.",
+    "Columns: docs/operators.md.",
 ];
 
 fn write_help(frame: &mut Frame, area: Rect, theme: &Theme) {
-    let (width, height) = (68.min(area.width), (HELP.len() as u16 + 2).min(area.height));
+    let (width, height) = (76.min(area.width), (HELP.len() as u16 + 2).min(area.height));
     let area = area.centered(Constraint::Length(width), Constraint::Length(height));
     let text: Vec<Line> = HELP.iter().map(|line| Line::from(format!(" {line}"))).collect();
     let mut block = Block::bordered().title(" keys ").title_bottom(" any key closes ");

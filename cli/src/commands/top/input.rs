@@ -13,6 +13,10 @@ pub struct App {
     pub selected: Option<String>,
     pub focus: Pane,
     pub sort: Sort,
+    /// Programs that are late, refused or waiting come first; else those with the largest share.
+    pub by_trouble: bool,
+    /// Equal programs share a line.
+    pub fold: bool,
     pub every: Duration,
     pub paused: bool,
     pub help: bool,
@@ -35,7 +39,7 @@ pub enum Pane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     Name,
-    State,
+    Trouble,
     Grants,
     Refusals,
     Waiting,
@@ -56,6 +60,8 @@ impl Default for App {
             selected: None,
             focus: Pane::Limiters,
             sort: Sort::Name,
+            by_trouble: false,
+            fold: true,
             every: Duration::from_secs(1),
             paused: false,
             help: false,
@@ -71,7 +77,7 @@ impl Sort {
     pub const fn as_str(self) -> &'static str {
         match self {
             Sort::Name => "name",
-            Sort::State => "state",
+            Sort::Trouble => "trouble",
             Sort::Grants => "grants",
             Sort::Refusals => "refusals",
             Sort::Waiting => "waiting",
@@ -80,8 +86,8 @@ impl Sort {
 
     const fn next(self) -> Sort {
         match self {
-            Sort::Name => Sort::State,
-            Sort::State => Sort::Grants,
+            Sort::Name => Sort::Trouble,
+            Sort::Trouble => Sort::Grants,
             Sort::Grants => Sort::Refusals,
             Sort::Refusals => Sort::Waiting,
             Sort::Waiting => Sort::Name,
@@ -98,7 +104,7 @@ impl App {
         // They are by name already, and stay so among equals.
         all.sort_by(|(_, a), (_, b)| match self.sort {
             Sort::Name => std::cmp::Ordering::Equal,
-            Sort::State => b.verdict().1.cmp(&a.verdict().1),
+            Sort::Trouble => b.trouble().cmp(&a.trouble()),
             Sort::Grants => b.rate().grants.total_cmp(&a.rate().grants),
             Sort::Refusals => b.rate().refusals.total_cmp(&a.rate().refusals),
             Sort::Waiting => b.waiting().cmp(&a.waiting()),
@@ -135,6 +141,8 @@ impl App {
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('t') => self.by_trouble = !self.by_trouble,
+            KeyCode::Char('f') => self.fold = !self.fold,
             KeyCode::Char('+') => self.every = self.step(1),
             KeyCode::Char('-') => self.every = self.step(-1),
             KeyCode::Char(digit @ '1'..='9') => {
@@ -307,7 +315,7 @@ mod tests {
         assert_eq!(app.focus, Pane::Limiters);
         press(&mut app, &model, &letters("sssss"));
         assert_eq!(app.sort, Sort::Name);
-        press(&mut app, &model, &letters("p"));
-        assert!(app.paused);
+        press(&mut app, &model, &letters("ptf"));
+        assert!(app.paused && app.by_trouble && !app.fold);
     }
 }

@@ -6,8 +6,11 @@
 mod detail;
 mod draw;
 mod events;
+mod fit;
 mod input;
 mod model;
+mod process_table;
+mod programs;
 mod terminal;
 mod theme;
 
@@ -27,7 +30,7 @@ use terminal::Screen;
 use theme::Theme;
 
 const TOP_HELP: &str = "\
-Keys: ? shows them all, q quits. Nothing is changed by looking.
+Keys: ? shows them all, q quits. top changes nothing.
 For scripts and plain terminals: shmlimit status --watch";
 
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,6 @@
 //! Turns observations at two moments into rates per second.
 
+use super::programs::{self, Counted, User};
 use crate::poller::Observation;
 use crate::ui::limiter::severity::{self, Severity};
 use shmlimit::Snapshot;
@@ -10,7 +11,7 @@ use std::time::Duration;
 const HISTORY: usize = 240;
 /// How long a removed limiter stays visible.
 const REMOVED_VISIBLE_FOR: Duration = Duration::from_secs(10);
-/// Rates of single processes are means over so many looks: one look sees a call or none.
+/// Rates of single processes are means over so many polls: one poll sees a call or none.
 const RATE_SAMPLES: usize = 5;
 
 /// All limiters, as far as they were seen.
@@ -34,39 +35,13 @@ pub struct Track {
     counts: VecDeque<Counted>,
 }
 
-/// What was counted at a time: by each process, and by all there ever were.
-struct Counted {
-    at: Duration,
-    by: BTreeMap<Process, u64>,
-    all: u64,
-}
-
-/// A process has one place here, however often it is attached. Containers may number theirs alike.
-type Process = (u32, String);
-
-/// What happened between two looks, in a second.
+/// What happened between two polls, per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
     pub grants: f64,
     pub refusals: f64,
     /// The ratio of errors among the outcomes that count, 0 to 1.
     pub errors: f64,
-}
-
-/// One process, or all that came and went between two looks.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct User {
-    /// None = exited processes.
-    pub pid: Option<u32>,
-    pub program: String,
-    /// Grants in a second, lately.
-    pub rate: f64,
-    /// Its part of all grants, lately.
-    pub share: f64,
-    pub held: u32,
-    pub granted: u64,
-    pub refused: u64,
-    pub waiting: usize,
 }
 
 impl Model {
@@ -117,14 +92,12 @@ impl Track {
         if self.history.len() > HISTORY {
             self.history.pop_front();
         }
-        let (users, all) = (users(&snapshot), counts.granted);
-        let by =
-            users.iter().map(|user| ((user.pid.unwrap_or(0), user.program.clone()), user.granted)).collect();
-        self.counts.push_back(Counted { at, by, all });
+        let users = programs::of(&snapshot);
+        self.counts.push_back(programs::counted(at, &users, counts.granted));
         if self.counts.len() > RATE_SAMPLES + 1 {
             self.counts.pop_front();
         }
-        self.users = shares(users, &self.counts);
+        self.users = programs::shares(users, &self.counts);
         self.error = None;
         self.at = at;
         self.seen = Some(Box::new(snapshot));
@@ -151,50 +124,15 @@ impl Track {
         }
     }
 
+    /// How urgent it is, for sorting: blocked or slow, then late, refused and waiting calls.
+    pub fn trouble(&self) -> (Severity, bool, bool, bool) {
+        let late = self.seen.as_ref().is_some_and(|seen| seen.queue.iter().any(|one| one.late));
+        (self.verdict().1, late, self.rate().refusals > 0.0, self.waiting() > 0)
+    }
+
     pub fn waiting(&self) -> usize {
         self.seen.as_ref().map_or(0, |seen| seen.queue.len())
     }
-}
-
-/// The attached processes.
-fn users(now: &Snapshot) -> Vec<User> {
-    let mut users = BTreeMap::<Process, User>::new();
-    for one in &now.participants {
-        let user = users.entry((one.pid, one.program.clone())).or_insert_with(|| User {
-            pid: Some(one.pid),
-            program: one.program.clone(),
-            waiting: now.queue.iter().filter(|waiter| waiter.pid == one.pid).count(),
-            ..User::default()
-        });
-        user.held = user.held.saturating_add(one.held);
-        user.granted = user.granted.saturating_add(one.granted);
-        user.refused = user.refused.saturating_add(one.refused);
-    }
-    users.into_values().collect()
-}
-
-/// The recent share of each process, the busiest first.
-fn shares(mut users: Vec<User>, counts: &VecDeque<Counted>) -> Vec<User> {
-    let (Some(first), Some(last)) = (counts.front(), counts.back()) else { return users };
-    let seconds = last.at.saturating_sub(first.at).as_secs_f64();
-    let rate = |grants: u64| if seconds > 0.0 { grants as f64 / seconds } else { 0.0 };
-    let all = last.all.saturating_sub(first.all);
-    let share = |grants: u64| if all > 0 { grants as f64 / all as f64 } else { 0.0 };
-    let mut left = all;
-    for user in &mut users {
-        let process = (user.pid.unwrap_or(0), user.program.clone());
-        // One that came later got all it has meanwhile.
-        let then = first.by.get(&process).copied().unwrap_or(0);
-        let grants = user.granted.saturating_sub(then).min(left);
-        left -= grants;
-        (user.rate, user.share) = (rate(grants), share(grants));
-    }
-    users.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(b.held.cmp(&a.held)).then(a.pid.cmp(&b.pid)));
-    if left > 0 {
-        let program = "(came and went)".to_owned();
-        users.push(User { program, rate: rate(left), share: share(left), ..User::default() });
-    }
-    users
 }
 
 #[cfg(test)]
@@ -222,7 +160,7 @@ mod tests {
         let (limiter, mut model) = (limiter(&place), Model::default());
         take(&limiter, 50);
         see(&mut model, 0, &limiter);
-        assert!(model.tracks["web"].history.is_empty(), "one look tells no rate");
+        assert!(model.tracks["web"].history.is_empty(), "one poll gives no rate");
         assert_eq!(model.tracks["web"].users[0].rate, 0.0);
         take(&limiter, 30);
         see(&mut model, 2, &limiter);

@@ -12,7 +12,7 @@ pub const SET_THE_CLOCK: &str = "set it: timedatectl set-ntp true";
 pub const SAFE_PARENTS: &str = "keep limiters below directories of root or your own";
 
 pub const EXAMPLES_OF_RUN: &str = "\
-Many at once, never more than the limit; and with curl, so that all hear of a 429 and its Retry-After:
+Many at once, never more than the limit; and with curl, so that all programs pause after a 429 with Retry-After:
 
   seq 1 100 | xargs -P 8 -n 1 shmlimit run tmdb -- ./fetch
   shmlimit run tmdb --retries --status-fd 3 --exit curl -- curl -fsS -D /dev/fd/3 -o 11.json URL";
@@ -23,7 +23,7 @@ pub fn descriptor() -> ValueParser {
 }
 
 pub fn let_it_go_on(pid: u32) -> String {
-    format!("let it go on: kill -CONT {pid}, or end it: kill -9 {pid}")
+    format!("resume it: kill -CONT {pid}, or end it: kill -9 {pid}")
 }
 
 pub fn make_directory(path: &Path) -> String {
@@ -35,7 +35,7 @@ pub fn remove_file(path: &Path) -> String {
 }
 
 pub fn unset(name: &str) -> String {
-    format!("unset {name}; which there are: shmlimit man | man -l -")
+    format!("unset {name}; all variables: shmlimit man | man -l -")
 }
 
 pub fn make_group(name: &str) -> String {

@@ -11,7 +11,7 @@ pub const SET_THE_CLOCK: &str = "set it: w32tm /resync";
 pub const SAFE_PARENTS: &str = "keep limiters below directories of administrators or your own";
 
 pub const EXAMPLES_OF_RUN: &str = "\
-Never more than the limit, whoever else runs; and with curl, so that all hear of a 429:
+Never more than the limit, whatever else runs; and with curl, so that all programs pause after a 429:
 
   shmlimit run tmdb -- fetch.cmd 11
   shmlimit run tmdb --retries --status-from \"HTTP/[0-9.]+ ([0-9]+)\" --exit curl -- curl -fsS -D - -o 11.json URL

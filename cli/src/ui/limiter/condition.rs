@@ -3,6 +3,7 @@
 use crate::ui::escape::printable;
 use crate::ui::layout::{self, Part, ScreenStyle};
 use crate::ui::limiter::warnings;
+use crate::ui::plural::count;
 use crate::ui::suggestion;
 use crate::ui::time::{format_age, format_remaining, format_wait};
 use shmlimit::{BreakerState, Counts, PauseSnapshot, Snapshot, TransitionCause};
@@ -16,7 +17,7 @@ const CODES: usize = 6;
 pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let Some(pause) = &snapshot.paused else { return };
     let until = match pause.ends_in {
-        Some(left) => format!("ends in {}", format_remaining(left)),
+        Some(left) => format!("{} left", format_remaining(left)),
         None => "until it is resumed".to_owned(),
     };
     let parts = [
@@ -55,7 +56,7 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
     if now.breaker == BreakerKind::Fsm && now.rate > 0.0 {
         parts.push(Part::Dim(format!("{}/s", (now.rate * 1000.0).round() / 1000.0)));
     }
-    layout::write_row(out, screen, ("state", width), &parts);
+    layout::write_row(out, screen, ("breaker", width), &parts);
     for warning in warnings::of(&snapshot.name, now) {
         layout::write_row(out, screen, ("warning", width), &[Part::Level(0.1, warning.message)]);
         layout::write_row(out, screen, ("", width), &[Part::Dim(warning.advice)]);
@@ -80,17 +81,17 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
 
 pub const fn cause_text(cause: TransitionCause) -> &'static str {
     match cause {
-        TransitionCause::Forced => "an operator said so",
+        TransitionCause::Forced => "an operator ordered it",
         TransitionCause::Consec429 => "too many 429 in a row",
         TransitionCause::ErrorRatio => "too many errors",
         TransitionCause::SustainedErrors => "too many errors for too long",
         TransitionCause::SuccessWindowOk => "calls succeed again",
-        TransitionCause::SleepExpired => "slept long enough",
+        TransitionCause::SleepExpired => "the sleep is over",
         TransitionCause::ProbeOk => "probes succeeded",
         TransitionCause::ProbeFailed => "a probe failed",
         TransitionCause::AutoRecover => "tries to recover by itself",
         TransitionCause::ConsecutiveFailures => "too many failures in a row",
-        TransitionCause::ResetTimeout => "was open long enough",
+        TransitionCause::ResetTimeout => "the open time is over",
     }
 }
 
@@ -98,7 +99,7 @@ pub const fn cause_text(cause: TransitionCause) -> &'static str {
 pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
     if let Some(gate) = &now.gate {
-        let closed = format!("closed for {}: Retry-After", format_remaining(gate.opens_in));
+        let closed = format!("by Retry-After, {} left", format_remaining(gate.opens_in));
         let by = format!(
             "recorded by {} ({}) {} ago",
             printable(&gate.program),
@@ -106,22 +107,26 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
             format_age(gate.recorded)
         );
         let way_out = suggestion::with_directory(&format!(
-            "open it with: shmlimit force {} clear-gate",
+            "end it with: shmlimit force {} clear-gate",
             suggestion::operand(&snapshot.name)
         ));
         layout::write_row(
             out,
             screen,
-            ("gate", width),
+            ("paused", width),
             &[Part::Level(0.0, closed), Part::Plain(by), Part::Dim(way_out)],
         );
     }
     let codes = codes(&snapshot.counts);
     if !codes.is_empty() {
         let ratio = match now.samples {
-            0 => Part::Dim("none lately".to_owned()),
+            0 => Part::Dim("no call lately".to_owned()),
             samples => {
-                let text = format!("{:.1}% errors of the last {samples}", now.error_ratio * 100.0);
+                let text = format!(
+                    "{:.1}% errors in the last {}",
+                    now.error_ratio * 100.0,
+                    count(samples.into(), "calls")
+                );
                 // Half of them is as bad as it gets.
                 if now.error_ratio > 0.0 {
                     Part::Level(0.5 - now.error_ratio, text)
@@ -130,7 +135,7 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
                 }
             }
         };
-        layout::write_row(out, screen, ("outcomes", width), &[ratio, Part::Dim(format!("ever: {codes}"))]);
+        layout::write_row(out, screen, ("outcomes", width), &[ratio, Part::Dim(format!("in all: {codes}"))]);
     }
     if let Some(pace) = now.pace.as_ref() {
         let known = pace.windows.iter().filter(|window| window.remaining < window.limit);
@@ -140,8 +145,8 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
         let gap = match pace.interval {
             // Headers that ask for nothing are not worth a line.
             Duration::ZERO if windows.is_empty() => return,
-            Duration::ZERO => Part::Plain("free".to_owned()),
-            gap => Part::Level(0.1, format!("one call each {}", format_wait(gap))),
+            Duration::ZERO => Part::Plain("no limit".to_owned()),
+            gap => Part::Level(0.1, format!("one call every {}", format_wait(gap))),
         };
         let mut parts = vec![gap];
         parts.extend(pace.bottleneck.as_ref().map(|name| Part::Plain(format!("because of {name}"))));

@@ -1,6 +1,7 @@
 //! The next change that a limiter makes by itself.
 
 use crate::ui::json::{Json, object};
+use crate::ui::plural;
 use crate::ui::time::format_remaining;
 use shmlimit::{BreakerState, RuleSnapshot, Snapshot};
 use std::time::Duration;
@@ -92,13 +93,12 @@ impl Change {
         let within = format_remaining(self.within);
         match &self.what {
             What::PauseEnds => format!("pause ends in {within}"),
-            What::GateOpens => format!("gate opens in {within}"),
-            What::HalfOpen => format!("half_open in {within}"),
+            What::GateOpens => format!("Retry-After ends in {within}"),
+            What::HalfOpen => format!("probes (half_open) in {within}"),
             What::Sleep => format!("tries to recover in {within}"),
             What::RateRises => format!("rate rises in {within}"),
             What::NextUnit(rule, unit) => {
-                // Units are plural; one of them is not.
-                let unit = unit.strip_suffix('s').unwrap_or(unit);
+                let unit = plural::noun(1, unit);
                 format!("one more {unit} in {within} ({rule})")
             }
             What::Full(rule) => format!("{rule} full again in {within}"),

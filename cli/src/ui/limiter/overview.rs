@@ -6,6 +6,7 @@ use crate::ui::layout::{self, Part, ScreenStyle};
 use crate::ui::limiter::next_change::Change;
 use crate::ui::limiter::severity::{self, Severity, assess};
 use crate::ui::limiter::{condition, tables};
+use crate::ui::plural;
 use shmlimit::{Counts, RuleSnapshot, Snapshot};
 
 /// One screen for one limiter; longer only if `all` of its users are wanted.
@@ -30,7 +31,7 @@ pub fn render(snapshot: &Snapshot, all: bool, screen: ScreenStyle) -> String {
     condition::write(&mut out, snapshot, width, screen);
     write_counts(&mut out, &snapshot.counts, width, screen);
     if snapshot.resets > 0 {
-        let text = format!("{} times, after damage", snapshot.resets);
+        let text = format!("{}, after damage", plural::times(snapshot.resets.into()));
         layout::write_row(&mut out, screen, ("reset", width), &[Part::Level(0.0, text)]);
     }
     if let Some(change) = Change::of(snapshot).filter(Change::is_news) {
@@ -67,7 +68,7 @@ fn head(name: &str, (word, severity): (&str, Severity), place: &str, screen: Scr
 fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize, screen: ScreenStyle) {
     let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
     let bar = screen.bar(rule.remaining, rule.capacity, screen.cells());
-    let mut text = format!("{} of {} {} left", rule.remaining, rule.capacity, rule.unit);
+    let mut text = format!("{} of {} left", rule.remaining, plural::count(rule.capacity, &rule.unit));
     if rule.remaining_background != rule.remaining {
         text += &format!(", {} for the background", rule.remaining_background);
     }
@@ -85,20 +86,20 @@ fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, screen: Sc
     let dead = match snapshot.held_by_exited {
         // Permits of exited processes are counted until a caller takes them; without this note they would look lost.
         0 => String::new(),
-        held => format!("({held} held by the dead, free for whoever asks)"),
+        held => format!("({held} held by exited processes, free for the next call)"),
     };
     let dead = Part::Dim(dead);
     match now.or(most) {
         None if snapshot.in_flight == 0 => {}
         None => {
-            let text = format!("{} (no bound)", snapshot.in_flight);
+            let text = format!("{} (no limit)", snapshot.in_flight);
             layout::write_row(out, screen, ("in flight", width), &[Part::Plain(text), dead]);
         }
         Some(bound) => {
             let whole = most.unwrap_or(bound).max(1);
             let mut text = format!("{} of {whole}", snapshot.in_flight);
             if bound != whole {
-                text += &format!(", {bound} in this state");
+                text += &format!(", {bound} allowed now");
             }
             let left = f64::from(severity::free_permits(snapshot, bound)) / f64::from(bound.max(1));
             let bar = screen.bar(snapshot.in_flight.into(), whole.into(), screen.cells());

@@ -3,17 +3,45 @@
 use crate::ui::escape;
 use crate::ui::failure::{Failure, USAGE};
 use crate::ui::limiter::condition;
-use crate::ui::{suggestion, time};
-use shmlimit::{AcquireError, Limiter, Policy, Reason, Refusal, TransitionCause};
+use crate::ui::{plural, suggestion, time};
+use shmlimit::{AcquireError, Limiter, Policy, Priority, Reason, Refusal, RuleSnapshot, TransitionCause};
 use shmlimit_kernel::MAX_PERMITS;
+use shmlimit_kernel::policy::Rule;
 use shmlimit_kernel::queue::WAITERS;
 
+/// What a call needs, as far as a message names it.
+#[derive(Clone, Copy)]
+pub struct Needs<'a> {
+    /// Units and numbers; a unit that is not named costs nothing, but for requests, which cost 1.
+    pub costs: &'a [(String, u64)],
+    pub priority: Priority,
+}
+
+impl Needs<'_> {
+    /// What a request needs that names nothing.
+    pub const ONE_CALL: Needs<'static> = Needs { costs: &[], priority: Priority::Background };
+
+    /// How much of a unit.
+    pub fn of(&self, unit: &str) -> u64 {
+        let named = self.costs.iter().rev().find(|(name, _)| name == unit).map(|(_, cost)| *cost);
+        named.unwrap_or(u64::from(unit == "requests"))
+    }
+
+    /// How much of a rule is left for this call.
+    pub fn left(&self, rule: &RuleSnapshot) -> u64 {
+        match self.priority {
+            Priority::Background => rule.remaining_background,
+            _ => rule.remaining,
+        }
+    }
+}
+
 /// A refusal or a failure to ask, in words. `refused` is the exit code of a refusal for now.
-pub fn failure(limiter: &Limiter, error: AcquireError, refused: u8) -> Failure {
+pub fn failure(limiter: &Limiter, error: AcquireError, needs: Needs<'_>, refused: u8) -> Failure {
     match error {
         AcquireError::Failed(error) => Failure::Library(*error),
         AcquireError::Refused(refusal) => Failure::Refused(
-            format!("{}: refused: {}", limiter.name(), to_text(limiter, &refusal)),
+            format!("{}: refused: {}", limiter.name(), to_text(limiter, &refusal, needs)),
             exit_code(&refusal, refused),
         ),
     }
@@ -25,42 +53,59 @@ pub fn exit_code(refusal: &Refusal, refused: u8) -> u8 {
 }
 
 /// Why, and what to do.
-pub fn to_text(limiter: &Limiter, refusal: &Refusal) -> String {
+pub fn to_text(limiter: &Limiter, refusal: &Refusal, needs: Needs<'_>) -> String {
     let policy = limiter.policy().ok();
     let rule = policy.as_ref().zip(refusal.rule()).and_then(|(policy, i)| policy.rules().get(i));
     let why = match (refusal.reason(), rule) {
-        (Reason::Rate, Some(rule)) => format!("rule {} has no room now", rule.name.as_str()),
+        (Reason::Rate, Some(rule)) => used_up(limiter, refusal, rule, needs),
         (Reason::CostExceedsLimit, Some(rule)) => {
-            let (name, most) = (rule.name.as_str(), rule.burst);
+            let unit = policy.as_ref().and_then(|policy| policy.units().nth(usize::from(rule.unit)));
+            let unit = unit.as_ref().map_or("requests", |unit| unit.as_str());
+            let (name, most, need) = (rule.name.as_str(), rule.burst, plural::count(needs.of(unit), unit));
             return match rule.reserve {
-                0 => format!("the cost is more than rule {name} ever allows at once ({most})"),
+                0 => format!("needs {need}, and rule {name} never allows more than {most} at once"),
                 kept => format!(
-                    "the cost is more than rule {name} ever allows at once ({most}, of which {kept} are kept for --priority user)"
+                    "needs {need}, and rule {name} never allows more than {most} at once, of which {kept} are kept for \
+                     --priority user"
                 ),
             };
         }
         (Reason::Concurrency, _) => permits_out(policy.as_ref()),
-        (Reason::Queued, _) => "others wait whose turn is before".to_owned(),
-        (Reason::QueueFull, _) => format!("{WAITERS} calls wait already, which is the most the queue holds"),
+        (Reason::Queued, _) => "other calls wait before this one".to_owned(),
+        (Reason::QueueFull, _) => format!("{WAITERS} calls wait already, and the queue holds no more"),
         (Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter, _) => {
             return blocked(limiter, refusal);
         }
         (Reason::Paused, _) => return paused(limiter, refusal),
-        (Reason::Adaptive, _) => "the server's headers ask for a slower pace".to_owned(),
+        (Reason::Adaptive, _) => "the API's headers ask for a slower pace".to_owned(),
         _ => return refusal.to_string(),
     };
     // The layer that refuses says when it would let the call pass if no other call waited before it.
     let (alone, in_turn) = (refusal.retry_after(), refusal.ready_after());
     let others = match refusal.reason() {
-        Reason::Rate if in_turn > alone => ", and others wait",
+        Reason::Rate if in_turn > alone => ", and other calls wait before this one",
         _ => "",
     };
     let then = match (refusal.reason(), alone.map(|alone| in_turn.unwrap_or(alone).max(alone))) {
         (_, Some(after)) => format!("in {}", time::format_wait(after)),
-        (Reason::Concurrency, None) => "when one is back".to_owned(),
+        (Reason::Concurrency, None) => "when a call ends".to_owned(),
         (_, None) => "later".to_owned(),
     };
     format!("{why}{others}; try again {then}")
+}
+
+/// What the call needs, and what the rule that refuses it has left.
+fn used_up(limiter: &Limiter, refusal: &Refusal, rule: &Rule, needs: Needs<'_>) -> String {
+    let name = rule.name.as_str();
+    let snapshot = limiter.snapshot().ok();
+    let seen = snapshot.as_ref().zip(refusal.rule()).and_then(|(snapshot, i)| snapshot.rules.get(i));
+    match seen.map(|seen| (needs.of(&seen.unit), needs.left(seen), seen.unit.as_str())) {
+        // Units that came back since the refusal would contradict it.
+        Some((need, left, unit)) if left < need => {
+            format!("needs {}, {left} left in rule {name}", plural::count(need, unit))
+        }
+        _ => format!("rule {name} has no room now"),
+    }
 }
 
 /// Why every call is refused, which process caused it, and how to end it.
@@ -74,15 +119,15 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     let then = |way_out: &str| then.unwrap_or_else(|| format!("until: shmlimit force {name} {way_out}"));
     match (refusal.reason(), gate) {
         (Reason::RetryAfter, Some(gate)) => format!(
-            "the server sent a Retry-After, recorded by {} ({}) {} ago; {}",
+            "paused by Retry-After, recorded by {} ({}) {} ago; {}",
             escape::printable(&gate.program),
             gate.pid,
             time::format_age(gate.recorded),
             then("clear-gate")
         ),
-        (Reason::RetryAfter, None) => format!("the server sent a Retry-After; {}", then("clear-gate")),
+        (Reason::RetryAfter, None) => format!("paused by Retry-After; {}", then("clear-gate")),
         (Reason::CacheOnly, _) => {
-            format!("the breaker is at cache_only, so use what is cached; {}", then("online"))
+            format!("the breaker is at cache_only: use cached answers; {}", then("online"))
         }
         _ if offline => format!("an operator put it offline; {}", then("online")),
         (Reason::Open, _) if forced => format!("an operator opened the breaker; {}", then("closed")),
@@ -107,10 +152,14 @@ fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
 fn permits_out(policy: Option<&Policy>) -> String {
     let bounds = policy.map(|policy| (policy.concurrency(), policy.concurrency_background()));
     match bounds.unwrap_or_default() {
-        (Some(1), _) => "the only permit is out".to_owned(),
-        (Some(most), None) => format!("all {most} permits are out"),
-        (Some(most), Some(part)) => format!("no permit is free (of {most}, {part} for the background)"),
-        (None, Some(part)) => format!("no permit is free ({part} for the background)"),
-        (None, None) => format!("all {MAX_PERMITS} permits are out, which is the most a limiter has"),
+        (Some(1), _) => "the only call allowed at a time is in flight".to_owned(),
+        (Some(most), None) => format!("all {most} calls allowed at a time are in flight"),
+        (Some(most), Some(part)) => {
+            format!("the calls allowed at a time are in flight ({most}, or {part} for the background)")
+        }
+        (None, Some(part)) => {
+            format!("the calls allowed at a time are in flight ({part} for the background)")
+        }
+        (None, None) => format!("{MAX_PERMITS} calls are in flight, and no limiter allows more"),
     }
 }

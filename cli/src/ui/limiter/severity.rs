@@ -28,16 +28,16 @@ impl Severity {
 pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
     let now = &snapshot.condition;
     let used_up = snapshot.rules.iter().any(|rule| rule.remaining == 0);
-    let permits_out = now.concurrency_now.is_some_and(|most| free_permits(snapshot, most) == 0);
+    let all_in_flight = now.concurrency_now.is_some_and(|most| free_permits(snapshot, most) == 0);
     match now.state {
         _ if now.offline => ("offline", Severity::Blocked),
         _ if snapshot.paused.is_some() && !snapshot.policy.is_passthrough() => ("paused", Severity::Blocked),
         state if state.blocks().is_some() => (now.state_name, Severity::Blocked),
-        _ if now.gate.is_some() => ("gate closed", Severity::Blocked),
+        _ if now.gate.is_some() => ("paused by Retry-After", Severity::Blocked),
         BreakerState::Throttle | BreakerState::HalfOpen => (now.state_name, Severity::Slow),
         _ if snapshot.policy.is_passthrough() => ("passthrough", Severity::Normal),
         _ if used_up => ("used up", Severity::Slow),
-        _ if permits_out => ("permits out", Severity::Slow),
+        _ if all_in_flight => ("all in flight", Severity::Slow),
         _ => ("ready", Severity::Normal),
     }
 }

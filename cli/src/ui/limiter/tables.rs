@@ -39,15 +39,15 @@ pub fn write_queue(
         return Ok(());
     }
     let heading = format!(
-        "  {:>7}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  COST",
-        "PID", "WAITING", "FOR", "PRIORITY", "LOOKS IN", "GIVES UP"
+        "  {:>7}  {:15}  {:>7}  {:10}  {:>9}  {:>8}  COST",
+        "PID", "WAITING", "FOR", "PRIORITY", "CHECKS IN", "GIVES UP"
     );
     writeln!(out, "{}", screen.paint.dim(screen.cut(&heading).trim_end()))?;
     let (shown, others) = queue.split_at(fitting(queue.len(), most));
     for one in shown {
         let looks = if one.late { "late".to_owned() } else { format_age(one.looks_in) };
         let line = format!(
-            "  {:>7}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  {}",
+            "  {:>7}  {:15}  {:>7}  {:10}  {:>9}  {:>8}  {}",
             one.pid,
             printable(&one.program),
             format_age(one.waited_for),
@@ -80,7 +80,7 @@ pub fn write_participants(
     }
     let heading = format!(
         "  {:>7}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
-        "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED", "LOOKED"
+        "PID", "PROGRAM", "OPEN FOR", "HOLDS", "GRANTED", "REFUSED", "CHECKS"
     );
     writeln!(out, "{}", screen.paint.dim(screen.cut(&heading).trim_end()))?;
     all.sort_by_key(|one| (one.held == 0, std::cmp::Reverse(one.granted)));
@@ -125,7 +125,7 @@ fn write_others(
     let more = if counts.len() > KINDS { ", …" } else { "" };
     let parts: Vec<String> =
         counts.into_iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
-    let text = format!("… and {total} more: {}{more} (--all shows them)", parts.join(", "));
+    let text = format!("… {total} more: {}{more} (--all shows them)", parts.join(", "));
     writeln!(out, "{}", screen.paint.dim(&screen.cut(&format!("  {:>7}  {text}", ""))))
 }
 

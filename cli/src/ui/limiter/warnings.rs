@@ -42,7 +42,7 @@ fn unanswered(name: &str, breaker: BreakerKind, time: Option<Duration>) -> Optio
         warning: "unanswered_probes",
         lasted: time,
         message: format!(
-            "half open, and no success or failure was reported for {}: only reported outcomes end that state",
+            "half_open, and no call has reported how it ended for {}: only reported outcomes end that state",
             format_age(time)
         ),
         advice: suggestion::with_directory(&format!(
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(unanswered("a", BreakerKind::Fsm, None), None);
         assert_eq!(unanswered("a", BreakerKind::Fsm, almost), None);
         let warning = unanswered("a", BreakerKind::Fsm, minute).unwrap();
-        assert!(warning.message.contains("reported for 1m"), "{}", warning.message);
+        assert!(warning.message.contains("how it ended for 1m"), "{}", warning.message);
         assert!(warning.advice.ends_with("shmlimit force a normal"), "{}", warning.advice);
         let warning = unanswered("a", BreakerKind::Consecutive, minute).unwrap();
         assert!(warning.advice.ends_with("shmlimit force a closed"), "{}", warning.advice);

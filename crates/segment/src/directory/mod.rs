@@ -69,7 +69,7 @@ impl Directory {
                 if place.made {
                     fallback = Some(problem);
                 } else if place.path.exists() {
-                    note = Some(format!("{problem} (passed over)"));
+                    note = Some(format!("{problem} (skipped)"));
                 }
                 continue;
             }
@@ -81,10 +81,10 @@ impl Directory {
                 Ok(directory) if directory.open_to_me => return (Ok(directory), None),
                 Ok(_) => {
                     let path = place.path.display();
-                    note = Some(format!("directory {path}: it is not shared with this user (passed over)"));
+                    note = Some(format!("directory {path}: it is not shared with this user (skipped)"));
                 }
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => note = Some(format!("{error} (passed over)")),
+                Err(error) => note = Some(format!("{error} (skipped)")),
             }
         }
         (Err(no_place()), note)
@@ -307,7 +307,7 @@ mod tests {
         open_to_anybody(&places[0].path);
         let (found, note) = Directory::look(&places, allowed);
         assert!(matches!(found, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound));
-        assert!(note.is_some_and(|note| note.contains("anybody may write") && note.contains("passed over")));
+        assert!(note.is_some_and(|note| note.contains("every user can write") && note.contains("skipped")));
         std::fs::create_dir(&places[1].path).unwrap();
         let found = Directory::find(&places, allowed).unwrap();
         assert!(found.path() == places[1].path && found.note.is_some());

@@ -135,7 +135,7 @@ fn limiters_can_be_sorted_by_name_grants_or_state() {
     let order = |sort| App { sort, ..App::default() }.order(&model).join(" ");
     assert_eq!(order(Sort::Name), "bad tmdb web");
     assert_eq!(order(Sort::Grants), "web bad tmdb");
-    assert_eq!(order(Sort::State), "bad tmdb web");
+    assert_eq!(order(Sort::Trouble), "bad tmdb web");
 }
 
 #[test]
@@ -158,4 +158,65 @@ fn hostile_text_is_escaped_on_the_screen() {
         assert!(!shown.chars().any(|c| c != '\n' && is_unsafe(c)), "{shown:?}");
         assert!(shown.contains("ev\\u{2066}il"), "{shown}");
     }
+}
+
+#[test]
+fn what_does_not_fit_is_marked() {
+    let mut model = Model::default();
+    let names = (0..30).map(|i| (format!("limiter-with-a-long-name-{i:02}"), Err("is damaged".to_owned())));
+    model.update(Duration::ZERO, names.collect());
+    let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
+    let hidden = 30 - shown.lines().filter(|line| line.contains("limiter-wit…")).count();
+    assert!(shown.contains(&format!(" … {hidden} more ({hidden} blocked)")), "{shown}");
+    let mut app = App { selected: Some("limiter-with-a-long-name-20".to_owned()), ..App::default() };
+    let shown = picture(&model, &mut app, &theme(true), 80, 24);
+    assert!(shown.contains("above, ") && shown.contains(" below"), "{shown}");
+}
+
+/// A snapshot of a limiter that so many processes of two programs use.
+fn crowd(place: &tempfile::TempDir, processes: u32) -> Model {
+    let source = ConfigSource::default().setting("rate", "1000/day");
+    let web = Limiter::builder("web").directory(place.path()).config(source).open().unwrap();
+    web.try_acquire(&Request::new()).unwrap().release().unwrap();
+    let mut snapshot = web.snapshot().unwrap();
+    let me = snapshot.participants.remove(0);
+    snapshot.participants = (0..processes)
+        .map(|i| {
+            let mut one = me.clone();
+            (one.pid, one.program) =
+                (100 + i, if i % 2 == 0 { "curl".to_owned() } else { format!("job-{i}") });
+            one
+        })
+        .collect();
+    let mut model = Model::default();
+    model.update(Duration::ZERO, vec![("web".to_owned(), Ok(snapshot))]);
+    model
+}
+
+#[test]
+fn equal_programs_share_a_line_until_they_are_unfolded() {
+    let place = tempfile::tempdir().unwrap();
+    let model = crowd(&place, 6);
+    let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
+    assert!(shown.contains("curl ×3") && shown.contains("processes 6 (by share)"), "{shown}");
+    assert!(!shown.contains("…"), "all of it fits: {shown}");
+    let mut app = App { fold: false, by_trouble: true, ..App::default() };
+    let shown = picture(&model, &mut app, &theme(true), 80, 24);
+    assert!(shown.contains(" 102 curl ") && !shown.contains('×'), "{shown}");
+    assert!(shown.contains("(trouble first)"), "{shown}");
+}
+
+#[test]
+fn a_table_that_is_cut_says_how_much_is_missing() {
+    let place = tempfile::tempdir().unwrap();
+    let model = crowd(&place, 40);
+    let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
+    let rows = shown.lines().filter(|line| line.contains(" job-") || line.contains("curl ×20")).count();
+    assert!(shown.contains(&format!("… {} more", 21 - rows)), "{rows} rows in\n{shown}");
+    // A larger screen shows all of it, and the history fills the rest.
+    let shown = picture(&model, &mut App::default(), &theme(true), 120, 60);
+    assert!(!shown.contains('…'), "{shown}");
+    let empty =
+        shown.lines().rev().skip(1).take_while(|line| line.trim_matches([' ', '"']).is_empty()).count();
+    assert!(empty <= 3, "{empty} empty lines in\n{shown}");
 }

@@ -107,7 +107,10 @@ impl Access {
                 true => "close it with: chmod 700 {}",
                 false => "make one of your own with: mkdir -m 700 {}/shmlimit, and choose it with --dir",
             };
-            return Err(Distrust::new(format!("anybody may write to it (mode {:04o})", self.mode), remedy));
+            return Err(Distrust::new(
+                format!("every user can write to it (mode {:04o})", self.mode),
+                remedy,
+            ));
         }
         if !shared && !ours {
             return Err(Distrust::new(

@@ -71,7 +71,10 @@ impl Access {
                           AppData\\Local\\shmlimit in your profile"
                     .to_owned(),
             };
-            return Err(Distrust::new(format!("anybody may write to it ({} may)", anybody.name()), remedy));
+            return Err(Distrust::new(
+                format!("every user can write to it ({} can)", anybody.name()),
+                remedy,
+            ));
         }
         let shared = match others[..] {
             [] => None,

@@ -50,12 +50,12 @@ fn p5_directory_writable_by_everyone_is_refused() {
     ] {
         for protected in ["", "P"] {
             let text = format!("O:MED:{protected}(A;OICI;FA;;;ME)(A;OICI;0x1301bf;;;{who})");
-            assert!(problem(&text, true).contains("anybody"), "{who}");
+            assert!(problem(&text, true).contains("every user"), "{who}");
         }
     }
     // The list that a directory in %ProgramData% inherits.
-    assert!(problem("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)", true).contains("anybody"));
-    assert!(problem("O:ME", true).contains("anybody"), "no list at all");
+    assert!(problem("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)", true).contains("every user"));
+    assert!(problem("O:ME", true).contains("every user"), "no list at all");
     let remedy = |text| access(text).trusted(true).unwrap_err().remedy;
     assert!(
         remedy("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)").contains("icacls"),

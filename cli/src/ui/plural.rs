@@ -1,0 +1,32 @@
+//! Writes numbers with their nouns: `1 call`, `2 calls`.
+
+/// A number and a noun, given in the plural.
+pub fn count(number: u64, plural: &str) -> String {
+    format!("{number} {}", noun(number, plural))
+}
+
+/// The noun alone, as the number needs it. Units of limiters are plurals with an s, such as `tokens`.
+pub fn noun(number: u64, plural: &str) -> &str {
+    match number {
+        1 => plural.strip_suffix('s').unwrap_or(plural),
+        _ => plural,
+    }
+}
+
+/// `once`, or `3 times`.
+pub fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{number} times") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_is_singular() {
+        let calls: Vec<String> = [0, 1, 2].map(|number| count(number, "calls")).into();
+        assert_eq!(calls, ["0 calls", "1 call", "2 calls"]);
+        assert_eq!(count(1, "data"), "1 data");
+        assert_eq!((times(1).as_str(), times(2).as_str()), ("once", "2 times"));
+    }
+}
