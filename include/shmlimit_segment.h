@@ -1,9 +1,10 @@
 /*
- * shmlimit: what a segment looks like, for programs that read one without the library: monitors, debuggers, the curious.
+ * shmlimit: the layout of a segment, for programs that read one without the library, such as monitors and debuggers.
  *
  * This file is generated from ffi/src/layout.rs by cbindgen, and its assertions from the same source. Do not edit it: run
- * scripts/languages/header. How to read consistently, and who may write what, is said at struct shmlimit_segment; a reader never
- * writes. examples/c/raw_status.c is a whole program. The layout is that of SHMLIMIT_LAYOUT_VERSION alone: check it first.
+ * scripts/languages/header. The comment at struct shmlimit_segment says how to read consistently, and which process may write
+ * which part; a reader never writes. examples/c/raw_status.c is a complete program. This is the layout of
+ * SHMLIMIT_LAYOUT_VERSION alone: check the version first.
  */
 
 #ifndef SHMLIMIT_SEGMENT_H
@@ -80,22 +81,23 @@
 
 
 /**
- * First word of every segment: the bytes "SHMLIMIT".
+ * The first word of every segment: the bytes "SHMLIMIT".
  */
 #define SHMLIMIT_SEGMENT_MAGIC 6073470549693909075ull
 
 /**
- * What `byte_order` must be. Anything else: the segment is of a machine of another byte order, or none.
+ * The value of `byte_order`. Any other value: the file was written on a machine with another byte order, or is not
+ * a segment.
  */
 #define SHMLIMIT_SEGMENT_BYTE_ORDER 168496141u
 
 /**
- * What `hash` must be: builds that agree on the layout version but not on the layout differ here.
+ * The value of `hash`. It differs between builds that have the same layout version but different layouts.
  */
 #define SHMLIMIT_SEGMENT_HASH 8019436484442334583ull
 
 /**
- * A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
+ * The initial value of a checksum. Then, for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
  */
 #define SHMLIMIT_SEGMENT_CHECKSUM_SEED 14695981039346656037ull
 
@@ -110,152 +112,153 @@
 #define SHMLIMIT_SEGMENT_CHECKSUM_SHIFT 29
 
 /**
- * Most rules of one limiter.
+ * The most rules of one limiter.
  */
 #define SHMLIMIT_SEGMENT_RULES 8
 
 /**
- * Most units of one limiter.
+ * The most units of one limiter.
  */
 #define SHMLIMIT_SEGMENT_UNITS 4
 
 /**
- * How many participants there is room for.
+ * The most participants.
  */
 #define SHMLIMIT_SEGMENT_SLOTS 512
 
 /**
- * How many calls can wait.
+ * The most calls that can wait.
  */
 #define SHMLIMIT_SEGMENT_ENTRIES 1024
 
 /**
- * How many turns of groups are remembered.
+ * The number of group turns that are stored.
  */
 #define SHMLIMIT_SEGMENT_TURNS 4096
 
 /**
- * How many words one transaction can change.
+ * The most words that one transaction can change.
  */
 #define SHMLIMIT_SEGMENT_JOURNAL_ENTRIES 512
 
 /**
- * Outcomes in their ring.
+ * The size of the ring of outcomes.
  */
 #define SHMLIMIT_SEGMENT_OUTCOMES 1024
 
 /**
- * Admissions in their ring.
+ * The size of the ring of admissions.
  */
 #define SHMLIMIT_SEGMENT_ADMISSIONS 1024
 
 /**
- * Where the header is, in bytes from the start of the file.
+ * Offset of the header, in bytes from the start of the file.
  */
 #define SHMLIMIT_SEGMENT_HEADER_AT 0
 
 /**
- * Where the lock is.
+ * Offset of the lock.
  */
 #define SHMLIMIT_SEGMENT_LOCK_AT 128
 
 /**
- * Where the version is.
+ * Offset of the version.
  */
 #define SHMLIMIT_SEGMENT_VERSION_AT 136
 
 /**
- * Where the origin is.
+ * Offset of the origin.
  */
 #define SHMLIMIT_SEGMENT_ORIGIN_AT 256
 
 /**
- * Where the rules' states are.
+ * Offset of the rules' states.
  */
 #define SHMLIMIT_SEGMENT_RULE_STATES_AT 320
 
 /**
- * Where what is effective is.
+ * Offset of the effective limits.
  */
 #define SHMLIMIT_SEGMENT_EFFECTIVE_AT 576
 
 /**
- * Where the policy is.
+ * Offset of the policy.
  */
 #define SHMLIMIT_SEGMENT_POLICY_AT 1152
 
 /**
- * Where the health state is.
+ * Offset of the health state.
  */
 #define SHMLIMIT_SEGMENT_HEALTH_STATE_AT 3200
 
 /**
- * Where the journal is.
+ * Offset of the journal.
  */
 #define SHMLIMIT_SEGMENT_JOURNAL_AT 4096
 
 /**
- * Where the slots are.
+ * Offset of the slots.
  */
 #define SHMLIMIT_SEGMENT_SLOTS_AT 12288
 
 /**
- * Where the queue is.
+ * Offset of the queue.
  */
 #define SHMLIMIT_SEGMENT_QUEUE_AT 77824
 
 /**
- * Where the groups' turns are.
+ * Offset of the groups' turns.
  */
 #define SHMLIMIT_SEGMENT_TURNS_AT 78080
 
 /**
- * Where the entries of the queue are.
+ * Offset of the queue's entries.
  */
 #define SHMLIMIT_SEGMENT_ENTRIES_AT 143616
 
 /**
- * Where the ring of outcomes is.
+ * Offset of the ring of outcomes.
  */
 #define SHMLIMIT_SEGMENT_OUTCOMES_AT 274688
 
 /**
- * Where the ring of admissions is.
+ * Offset of the ring of admissions.
  */
 #define SHMLIMIT_SEGMENT_ADMISSIONS_AT 282880
 
 /**
- * Where the ledger is.
+ * Offset of the ledger.
  */
 #define SHMLIMIT_SEGMENT_LEDGER_AT 291072
 
 /**
- * Where the codes are.
+ * Offset of the codes.
  */
 #define SHMLIMIT_SEGMENT_CODES_AT 291264
 
 /**
- * Where the section about the wall clock is.
+ * Offset of the section about the wall clock.
  */
 #define SHMLIMIT_SEGMENT_WALL_AT 291904
 
 /**
- * How many codes are counted apart.
+ * The number of codes that are counted separately.
  */
 #define SHMLIMIT_SEGMENT_CODES 64
 
 /**
- * Where the pause is.
+ * Offset of the pause.
  */
 #define SHMLIMIT_SEGMENT_PAUSE_AT 291776
 
 /**
- * Where the logs begin, two words an entry, up to the file's end. Only files with a sliding log have any.
+ * Offset of the logs, which have two words per entry and extend to the file's end. Only files with a sliding log
+ * have logs.
  */
 #define SHMLIMIT_SEGMENT_LOGS_AT 294912
 
 /**
- * All is well; of a consecutive breaker: closed.
+ * Normal operation; for a consecutive breaker: closed.
  */
 #define SHMLIMIT_SEGMENT_STATE_NORMAL 0
 
@@ -265,32 +268,32 @@
 #define SHMLIMIT_SEGMENT_STATE_THROTTLE 1
 
 /**
- * No call until its timer is over.
+ * No call until its timer expires.
  */
 #define SHMLIMIT_SEGMENT_STATE_SLEEP 2
 
 /**
- * A few calls, to see whether the server is well.
+ * A few calls, to check whether the server works.
  */
 #define SHMLIMIT_SEGMENT_STATE_HALF_OPEN 3
 
 /**
- * No call until an operator says so, or the limiter tries by itself.
+ * No call until an operator ends the state, or the limiter probes by itself.
  */
 #define SHMLIMIT_SEGMENT_STATE_CACHE_ONLY 4
 
 /**
- * No call until its timer is over, of a consecutive breaker.
+ * No call until its timer expires; only a consecutive breaker has this state.
  */
 #define SHMLIMIT_SEGMENT_STATE_OPEN 5
 
 /**
- * An operator said so: the state has no timer.
+ * An operator forced the state: it has no timer.
  */
 #define SHMLIMIT_SEGMENT_HEALTH_OFFLINE 1
 
 /**
- * On the way from CacheOnly by itself.
+ * The limiter is leaving CacheOnly by itself.
  */
 #define SHMLIMIT_SEGMENT_HEALTH_ATTEMPT 2
 
@@ -300,7 +303,7 @@
 #define SHMLIMIT_SEGMENT_HEALTH_RAMPING 4
 
 /**
- * An operator said so.
+ * An operator forced it.
  */
 #define SHMLIMIT_SEGMENT_CAUSE_FORCED 0
 
@@ -315,17 +318,17 @@
 #define SHMLIMIT_SEGMENT_CAUSE_ERROR_RATIO 2
 
 /**
- * A very high ratio for a long time.
+ * A very high ratio of errors for a long time.
  */
 #define SHMLIMIT_SEGMENT_CAUSE_SUSTAINED_ERRORS 3
 
 /**
- * Successes enough.
+ * Enough successes.
  */
 #define SHMLIMIT_SEGMENT_CAUSE_SUCCESS_WINDOW_OK 4
 
 /**
- * Slept long enough.
+ * The sleep is over.
  */
 #define SHMLIMIT_SEGMENT_CAUSE_SLEEP_EXPIRED 5
 
@@ -340,7 +343,7 @@
 #define SHMLIMIT_SEGMENT_CAUSE_PROBE_FAILED 7
 
 /**
- * CacheOnly tries by itself.
+ * The limiter leaves CacheOnly by itself.
  */
 #define SHMLIMIT_SEGMENT_CAUSE_AUTO_RECOVER 8
 
@@ -350,7 +353,7 @@
 #define SHMLIMIT_SEGMENT_CAUSE_CONSECUTIVE_FAILURES 9
 
 /**
- * Was open long enough.
+ * The open state has lasted long enough.
  */
 #define SHMLIMIT_SEGMENT_CAUSE_RESET_TIMEOUT 10
 
@@ -370,114 +373,115 @@
 #define SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE 2
 
 /**
- * Work nobody waits for.
+ * Work that can wait.
  */
 #define SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND 0
 
 /**
- * Somebody waits.
+ * A person waits for the call.
  */
 #define SHMLIMIT_SEGMENT_PRIORITY_USER 1
 
 /**
- * Another program waits.
+ * Another program waits for the call.
  */
 #define SHMLIMIT_SEGMENT_PRIORITY_WEBHOOK 2
 
 /**
- * Those who wait are served strictly in the order of arrival; else every group has equal turns.
+ * Waiting calls are served strictly in order of arrival. Without this flag the groups take turns.
  */
 #define SHMLIMIT_SEGMENT_QUEUEING_FIFO 1
 
 /**
- * There are no priorities.
+ * Priorities are ignored.
  */
 #define SHMLIMIT_SEGMENT_QUEUEING_NO_PRIORITIES 2
 
 /**
- * In the ring of outcomes: the call ended well.
+ * In the ring of outcomes: the call succeeded.
  */
 #define SHMLIMIT_SEGMENT_CLASS_OK 0
 
 /**
- * With 429.
+ * The call ended with 429.
  */
 #define SHMLIMIT_SEGMENT_CLASS_THROTTLED 1
 
 /**
- * With 5xx.
+ * The call ended with 5xx.
  */
 #define SHMLIMIT_SEGMENT_CLASS_SERVER 2
 
 /**
- * Without an answer.
+ * The call got no answer.
  */
 #define SHMLIMIT_SEGMENT_CLASS_NET 3
 
 /**
- * Which headers they are is told with each response.
+ * The format of the headers is given with each response.
  */
 #define SHMLIMIT_SEGMENT_HEADERS_ANY 0
 
 /**
- * `retired`: it is in use. Not zero, so that zeros are never taken for an idle limiter.
+ * `retired`: the file is in use. The value is not zero, so that zeros are never taken for an idle limiter.
  */
 #define SHMLIMIT_SEGMENT_LIVE 1163282764
 
 /**
- * `retired`: replaced on purpose; what comes next starts afresh.
+ * `retired`: replaced on purpose; the successor starts afresh.
  */
 #define SHMLIMIT_SEGMENT_RETIRED_REPLACED 1
 
 /**
- * `retired`: its file was deleted; what comes next goes on with what the rules have seen.
+ * `retired`: the file was deleted; the successor continues with the states of the rules.
  */
 #define SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER 2
 
 /**
- * `retired`: removed on purpose; nothing comes next until somebody makes it.
+ * `retired`: removed on purpose; there is no successor until a program creates the limiter again.
  */
 #define SHMLIMIT_SEGMENT_RETIRED_REMOVED 3
 
 /**
- * Transitions that are remembered.
+ * The number of transitions that are stored.
  */
 #define SHMLIMIT_SEGMENT_TRANSITIONS 12
 
 /**
- * Latencies are counted by so many bounds: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000,
- * 30000, 60000 milliseconds, and longer.
+ * The number of latency classes: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000
+ * milliseconds, and longer.
  */
 #define SHMLIMIT_SEGMENT_LATENCIES 16
 
 /**
- * Most bytes of the reason of a pause.
+ * The most bytes of a pause's reason.
  */
 #define SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH 64
 
 /**
- * The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
- * `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one. Not so if the slot is `inherited`.
+ * The participant in slot S is alive as long as a process holds the lock on the byte at this offset + S. Query it
+ * with `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take the lock. This does not apply to
+ * an `inherited` slot.
  */
 #define SHMLIMIT_SEGMENT_FIRST_LIVENESS_BYTE 4611686018427387904ull
 
 /**
- * Bytes of a program's name, zero-padded; without a zero if it is that long.
+ * The size of a program's name in bytes, zero-padded; a name of this length has no terminating zero.
  */
 #define SHMLIMIT_SEGMENT_PROGRAM_LENGTH 16
 
 /**
- * Bytes of a name, zero-padded; without a zero if it is that long.
+ * The size of a name in bytes, zero-padded; a name of this length has no terminating zero.
  */
 #define SHMLIMIT_SEGMENT_NAME_LENGTH 32
 
 /**
- * Most windows that headers tell about.
+ * The most windows that headers report about.
  */
 #define SHMLIMIT_SEGMENT_WINDOWS 8
 
 /**
- * Written once, before the file has its name.
+ * Identifies the file. Written once, before the file gets its name.
  */
 typedef struct shmlimit_segment_header {
     /**
@@ -489,23 +493,23 @@ typedef struct shmlimit_segment_header {
      */
     uint32_t byte_order;
     /**
-     * SHMLIMIT_LAYOUT_VERSION. Do not read on if it is another one.
+     * SHMLIMIT_LAYOUT_VERSION. If it differs, do not read on.
      */
     uint32_t layout_version;
     /**
-     * SHMLIMIT_SEGMENT_HASH. Do not read on if it is another one.
+     * SHMLIMIT_SEGMENT_HASH. If it differs, do not read on.
      */
     uint64_t hash;
     /**
-     * Bytes of the whole file: SHMLIMIT_SEGMENT_SIZE, or more if it has logs.
+     * The size of the whole file in bytes: SHMLIMIT_SEGMENT_SIZE, or more if it has logs.
      */
     uint64_t size;
     /**
-     * When it was made: nanoseconds since 1970 (UTC).
+     * When the file was created: nanoseconds since 1970 (UTC).
      */
     uint64_t created;
     /**
-     * The generation of the limiter's name that it was made for.
+     * The generation of the limiter's name for which the file was created.
      */
     uint64_t generation;
     /**
@@ -519,7 +523,7 @@ typedef struct shmlimit_segment_header {
 } shmlimit_segment_header;
 
 /**
- * Where the limiter's clock comes from. Transactions only.
+ * The origin of the limiter's clock. Transactions only.
  */
 typedef struct shmlimit_segment_origin {
     /**
@@ -539,7 +543,7 @@ typedef struct shmlimit_segment_origin {
      */
     uint64_t policy_epoch;
     /**
-     * How often a damaged state was started afresh.
+     * How often a damaged state was reset.
      */
     uint64_t resets;
     /**
@@ -549,21 +553,22 @@ typedef struct shmlimit_segment_origin {
 } shmlimit_segment_origin;
 
 /**
- * What a rule has seen. Transactions only.
+ * The state of a rule. Transactions only.
  */
 typedef struct shmlimit_segment_rule_state {
     /**
-     * The algorithm's business, stored inverted: zeros are not a fresh rule. Not stable between versions of the library.
+     * The algorithm's private state, stored inverted, because zeros are not the state of a new rule. Not stable
+     * between versions of the library.
      */
     uint64_t words[3];
     /**
-     * What was charged before this limiter time is not refunded any more.
+     * Units that were charged before this limiter time are not refunded any more.
      */
     uint64_t since;
 } shmlimit_segment_rule_state;
 
 /**
- * How those who wait are served.
+ * How waiting calls are served.
  */
 typedef struct shmlimit_segment_queueing {
     /**
@@ -571,17 +576,17 @@ typedef struct shmlimit_segment_queueing {
      */
     uint32_t flags;
     /**
-     * What the background gets in any case, in millionths.
+     * The share that background calls get in any case, in millionths.
      */
     uint32_t background_share;
 } shmlimit_segment_queueing;
 
 /**
- * What decisions read: the policy as the breaker's state makes it. Transactions only.
+ * The limits that decisions use: the policy, adjusted for the breaker's state. Transactions only.
  */
 typedef struct shmlimit_segment_effective {
     /**
-     * Rules not in use: SHMLIMIT_SEGMENT_RULES less those of the policy.
+     * Unused rules: SHMLIMIT_SEGMENT_RULES minus the rules of the policy.
      */
     uint8_t spare_rules;
     /**
@@ -593,19 +598,19 @@ typedef struct shmlimit_segment_effective {
      */
     uint8_t unused_counts[6];
     /**
-     * Most calls in flight in this state; 4096 where the policy has no bound.
+     * Most calls in flight in this state; 4096 if the policy has no limit.
      */
     uint32_t concurrency;
     /**
-     * Most calls in flight for the background; 2^32 - 1 = as many as any.
+     * Most background calls in flight; 2^32 - 1 = as many as of any priority.
      */
     uint32_t concurrency_background;
     /**
-     * How those who wait are served.
+     * How waiting calls are served.
      */
     struct shmlimit_segment_queueing queueing;
     /**
-     * Before this limiter time no pause, breaker, gate or pace is in the way.
+     * Before this limiter time no pause, breaker, gate or pace blocks a call.
      */
     uint64_t next_check;
     /**
@@ -619,33 +624,33 @@ typedef struct shmlimit_segment_effective {
 } shmlimit_segment_effective;
 
 /**
- * Which outcomes count.
+ * The outcomes that count.
  */
 typedef struct shmlimit_segment_outcome_window {
     /**
-     * An outcome of exactly this age is out; nanoseconds.
+     * The age at which an outcome no longer counts; nanoseconds.
      */
     uint64_t max_age;
     /**
-     * How many of the newest count.
+     * The most outcomes that count; the newest ones do.
      */
     uint32_t max_count;
     /**
-     * So many are needed before a ratio can be called too high.
+     * The least number of outcomes before a ratio can be too high.
      */
     uint32_t min_samples;
 } shmlimit_segment_outcome_window;
 
 /**
- * The breaker's numbers: nanoseconds, billionths a second for rates, millionths for parts and factors.
+ * The breaker's settings: nanoseconds, billionths a second for rates, millionths for ratios and factors.
  */
 typedef struct shmlimit_segment_breaker {
     /**
-     * The full rate; 0 = what the first rule allows.
+     * The full rate; 0 = the rate of the first rule.
      */
     uint64_t rate_base;
     /**
-     * The rate while probing.
+     * The rate during probing.
      */
     uint64_t probe_rate;
     /**
@@ -665,11 +670,11 @@ typedef struct shmlimit_segment_breaker {
      */
     uint64_t ramp_every;
     /**
-     * How long CacheOnly lasts before it tries by itself; 0 = until an operator says so.
+     * How long CacheOnly lasts before the limiter probes by itself; 0 = until an operator ends it.
      */
     uint64_t auto_recover;
     /**
-     * A probe that has not reported back after this is written off.
+     * A probe without an outcome after this time is written off.
      */
     uint64_t probe_timeout;
     /**
@@ -685,31 +690,31 @@ typedef struct shmlimit_segment_breaker {
      */
     uint32_t net_ignored;
     /**
-     * The ratio of errors at which to throttle.
+     * The ratio of errors that leads to Throttle.
      */
     uint32_t p_throttle;
     /**
-     * The ratio below which it is healthy again.
+     * The ratio below which the server is healthy again.
      */
     uint32_t p_recover;
     /**
-     * The ratio at which to sleep, if it lasts.
+     * The ratio that leads to Sleep, if it lasts.
      */
     uint32_t p_sleep;
     /**
-     * How much longer each cooldown is than the one before.
+     * The factor by which each cooldown is longer than the one before.
      */
     uint32_t cooldown_factor;
     /**
-     * How much the rate rises each time.
+     * The factor by which the rate rises each time.
      */
     uint32_t ramp_factor;
     /**
-     * So many 429 in a row throttle.
+     * The number of successive 429 that leads to Throttle.
      */
     uint32_t n_throttle;
     /**
-     * So many 429 in a row lead to Sleep.
+     * The number of successive 429 that leads to Sleep.
      */
     uint32_t n_cacheonly;
     /**
@@ -721,23 +726,23 @@ typedef struct shmlimit_segment_breaker {
      */
     uint32_t s_probe_ok;
     /**
-     * So many evaluations in a row must agree.
+     * The number of successive evaluations that must agree.
      */
     uint32_t hysteresis;
     /**
-     * Probes in flight at a time.
+     * The most probes in flight.
      */
     uint32_t probe_concurrency;
     /**
-     * After so many Sleeps without Normal the next one is CacheOnly; 0 = never.
+     * The number of Sleeps without Normal after which the next one is CacheOnly; 0 = never.
      */
     uint32_t cache_only_after;
     /**
-     * Failures in a row that open a consecutive breaker.
+     * The number of successive failures that opens a consecutive breaker.
      */
     uint32_t failure_threshold;
     /**
-     * Successes that close it.
+     * The number of successes that closes it.
      */
     uint32_t required_successes;
 } shmlimit_segment_breaker;
@@ -747,35 +752,35 @@ typedef struct shmlimit_segment_breaker {
  */
 typedef struct shmlimit_segment_backoff {
     /**
-     * The ceiling of the first wait.
+     * The upper bound of the first wait.
      */
     uint64_t base;
     /**
-     * The ceiling of all waits.
+     * The upper bound of all waits.
      */
     uint64_t cap;
     /**
-     * The least that a Retry-After counts.
+     * The shortest time that a Retry-After counts as.
      */
     uint64_t min_sleep;
     /**
-     * The most that a Retry-After counts.
+     * The longest time that a Retry-After counts as.
      */
     uint64_t retry_after_max;
     /**
-     * How much higher each ceiling is, in millionths.
+     * The factor by which each bound is higher than the one before, in millionths.
      */
     uint32_t factor;
     /**
-     * Not 0: no jitter.
+     * Not 0: waits have no jitter.
      */
     uint32_t steady;
     /**
-     * How often a call somebody waits for is tried again.
+     * How often a user call is retried.
      */
     uint32_t retries_user;
     /**
-     * How often a background call is.
+     * How often a background call is retried.
      */
     uint32_t retries_background;
 } shmlimit_segment_backoff;
@@ -785,7 +790,7 @@ typedef struct shmlimit_segment_backoff {
  */
 typedef struct shmlimit_segment_adaptive {
     /**
-     * 1 if they do; else all of this is zero.
+     * 1 if they set the pace; otherwise all other fields are zero.
      */
     uint8_t on;
     /**
@@ -793,7 +798,7 @@ typedef struct shmlimit_segment_adaptive {
      */
     uint8_t parser;
     /**
-     * How many windows there are.
+     * The number of windows.
      */
     uint8_t window_count;
     /**
@@ -801,15 +806,15 @@ typedef struct shmlimit_segment_adaptive {
      */
     uint8_t unused;
     /**
-     * From this use on the pace is slowed, in millionths.
+     * The usage of a window from which on the pace is slowed, in millionths.
      */
     uint32_t threshold;
     /**
-     * How many gaps between calls are averaged.
+     * The number of gaps between calls that are averaged.
      */
     uint32_t history;
     /**
-     * So many gaps are needed before their average counts.
+     * The least number of gaps before their average counts.
      */
     uint32_t min_samples;
     /**
@@ -831,19 +836,20 @@ typedef struct shmlimit_segment_rule {
      */
     uint8_t algorithm;
     /**
-     * What it counts: an index of `units`.
+     * The unit that it counts: an index of `units`.
      */
     uint8_t unit;
     /**
-     * 1: free passes in each calendar period, then pacing.
+     * 1: calls pass freely at the start of each calendar period, then they are paced.
      */
     uint8_t window_bursts;
     /**
-     * Who chose the burst. 0: somebody did. 1: it is the limit. 2: it is a part of a rate that no one period exceeds.
+     * The origin of the burst. 0: it was configured. 1: it is the limit. 2: it is a part of a rate that no one
+     * period exceeds.
      */
     uint8_t burst_from;
     /**
-     * Of a sliding log: the largest limit for which its log has room; 0 for all others.
+     * For a sliding log: the largest limit for which the log has room; 0 for all other algorithms.
      */
     uint32_t log_room;
     /**
@@ -855,11 +861,11 @@ typedef struct shmlimit_segment_rule {
      */
     uint64_t period;
     /**
-     * Most units at once: the capacity.
+     * The capacity: most units at once.
      */
     uint64_t burst;
     /**
-     * Tolerance that was set instead of a burst, in nanoseconds; 0 = none was.
+     * The tolerance that was configured instead of a burst, in nanoseconds; 0 = none.
      */
     uint64_t tau;
     /**
@@ -869,7 +875,7 @@ typedef struct shmlimit_segment_rule {
 } shmlimit_segment_rule;
 
 /**
- * One window of the provider's, that headers tell about.
+ * One of the provider's windows that headers report about.
  */
 typedef struct shmlimit_segment_window {
     /**
@@ -877,7 +883,7 @@ typedef struct shmlimit_segment_window {
      */
     uint8_t name[SHMLIMIT_SEGMENT_NAME_LENGTH];
     /**
-     * Its limit, unless the headers say another.
+     * Its limit, unless headers report another.
      */
     uint64_t limit;
     /**
@@ -885,13 +891,13 @@ typedef struct shmlimit_segment_window {
      */
     uint64_t interval;
     /**
-     * 0: starts anew at its end. 1: moves with time.
+     * 0: the window starts again at its end. 1: it moves with time.
      */
     uint64_t sliding;
 } shmlimit_segment_window;
 
 /**
- * The policy as it was configured. Transactions only.
+ * The configured policy. Transactions only.
  */
 typedef struct shmlimit_segment_policy {
     /**
@@ -903,7 +909,7 @@ typedef struct shmlimit_segment_policy {
      */
     uint8_t unit_count;
     /**
-     * 1: nothing is ever refused.
+     * 1: no call is ever refused.
      */
     uint8_t passthrough;
     /**
@@ -911,15 +917,15 @@ typedef struct shmlimit_segment_policy {
      */
     uint8_t unused_counts[5];
     /**
-     * Most calls in flight; 0 = no bound.
+     * Most calls in flight; 0 = no limit.
      */
     uint32_t concurrency;
     /**
-     * Most calls in flight for the background; 0 = as many as any.
+     * Most background calls in flight; 0 = as many as of any priority.
      */
     uint32_t concurrency_background;
     /**
-     * How those who wait are served.
+     * How waiting calls are served.
      */
     struct shmlimit_segment_queueing queueing;
     /**
@@ -927,7 +933,7 @@ typedef struct shmlimit_segment_policy {
      */
     uint64_t unused;
     /**
-     * Which outcomes count.
+     * The outcomes that count.
      */
     struct shmlimit_segment_outcome_window outcome_window;
     /**
@@ -943,7 +949,7 @@ typedef struct shmlimit_segment_policy {
      */
     struct shmlimit_segment_adaptive adaptive;
     /**
-     * Whose limits these are.
+     * The provider whose limits these are.
      */
     uint8_t provider[SHMLIMIT_SEGMENT_NAME_LENGTH];
     /**
@@ -955,7 +961,7 @@ typedef struct shmlimit_segment_policy {
      */
     struct shmlimit_segment_rule rules[SHMLIMIT_SEGMENT_RULES];
     /**
-     * The windows that headers tell about.
+     * The windows that headers report about.
      */
     struct shmlimit_segment_window windows[SHMLIMIT_SEGMENT_WINDOWS];
     /**
@@ -985,11 +991,11 @@ typedef struct shmlimit_segment_health {
      */
     uint64_t since;
     /**
-     * Limiter time at which its timer is due, if it has one. Whoever next uses the limiter lets it act.
+     * Limiter time at which its timer is due, if it has one. The timer acts when a process next uses the limiter.
      */
     uint64_t until;
     /**
-     * The effective rate, in billionths of a unit a second; 0 = the full one.
+     * The effective rate, in billionths of a unit a second; 0 = the full rate.
      */
     uint64_t rate;
     /**
@@ -997,11 +1003,11 @@ typedef struct shmlimit_segment_health {
      */
     uint64_t gate_until;
     /**
-     * One more than when too many errors began; 0 = there are not too many.
+     * The limiter time at which the ratio of errors became too high, plus one; 0 = it is not too high.
      */
     uint64_t sustained;
     /**
-     * While probing: when a probe that has not reported back is written off.
+     * During probing: the limiter time at which an unanswered probe is written off.
      */
     uint64_t probe_until;
     /**
@@ -1013,7 +1019,7 @@ typedef struct shmlimit_segment_health {
      */
     uint32_t successes;
     /**
-     * Evaluations in a row that agreed on a move.
+     * Successive evaluations that agreed on a change of state.
      */
     uint32_t agreed;
     /**
@@ -1021,11 +1027,11 @@ typedef struct shmlimit_segment_health {
      */
     uint32_t sleeps;
     /**
-     * Successive outcomes that call for backing off.
+     * Successive outcomes that require backing off.
      */
     uint32_t run;
     /**
-     * Successive failures, of a consecutive breaker.
+     * Successive failures; only for a consecutive breaker.
      */
     uint32_t failures;
     /**
@@ -1033,7 +1039,8 @@ typedef struct shmlimit_segment_health {
      */
     uint32_t oldest;
     /**
-     * How many there are from that one on. Those that have become too old since the last one are among them.
+     * The number of outcomes from that one on. It includes outcomes that became too old since the last one was
+     * recorded.
      */
     uint32_t samples;
     /**
@@ -1045,11 +1052,11 @@ typedef struct shmlimit_segment_health {
      */
     uint64_t written_at;
     /**
-     * Permits of probes that were written off and are still out.
+     * Permits of probes that were written off and not yet given back.
      */
     uint32_t written_off;
     /**
-     * Those of them for background calls.
+     * Those of these permits that background calls hold.
      */
     uint32_t written_off_background;
     /**
@@ -1057,7 +1064,7 @@ typedef struct shmlimit_segment_health {
      */
     uint64_t transitions;
     /**
-     * While probing: one more than the limiter time of the first call granted since the last outcome that counts; 0 =
+     * During probing: the limiter time of the first call granted since the last outcome that counts, plus one; 0 =
      * every probe is answered.
      */
     uint64_t unanswered;
@@ -1068,31 +1075,31 @@ typedef struct shmlimit_segment_health {
  */
 typedef struct shmlimit_segment_tallies {
     /**
-     * Well.
+     * Calls that succeeded.
      */
     uint64_t ok;
     /**
-     * With 429.
+     * Calls that ended with 429.
      */
     uint64_t throttled;
     /**
-     * With 5xx.
+     * Calls that ended with 5xx.
      */
     uint64_t server;
     /**
-     * Without an answer.
+     * Calls without an answer.
      */
     uint64_t net;
     /**
-     * With any other 4xx.
+     * Calls that ended with any other 4xx.
      */
     uint64_t other;
     /**
-     * Nanoseconds that all calls took whose time was reported.
+     * The total latency of all calls with a reported latency, in nanoseconds.
      */
     uint64_t latency_sum;
     /**
-     * How many of them took how long; see SHMLIMIT_SEGMENT_LATENCIES.
+     * The number of these calls in each latency class; see SHMLIMIT_SEGMENT_LATENCIES.
      */
     uint64_t latency[SHMLIMIT_SEGMENT_LATENCIES];
     /**
@@ -1102,7 +1109,7 @@ typedef struct shmlimit_segment_tallies {
 } shmlimit_segment_tallies;
 
 /**
- * Who closed the gate last.
+ * The process that last closed the gate.
  */
 typedef struct shmlimit_segment_gate_note {
     /**
@@ -1128,7 +1135,7 @@ typedef struct shmlimit_segment_pace {
      */
     uint64_t interval;
     /**
-     * Limiter time at which it last became larger.
+     * Limiter time at which the gap last became larger.
      */
     uint64_t tightened_at;
     /**
@@ -1136,33 +1143,34 @@ typedef struct shmlimit_segment_pace {
      */
     uint64_t admitted;
     /**
-     * One more than the window that the gap is for; 0 = none.
+     * The index of the window that determines the gap, plus one; 0 = none.
      */
     uint64_t bottleneck;
     /**
-     * The same if that window's reset was not believed when the gap was set; 0 = it was.
+     * The same if that window's reset time was considered unreliable when the gap was set; 0 = it was not.
      */
     uint64_t doubted;
 } shmlimit_segment_pace;
 
 /**
- * What headers last said about a window of the policy.
+ * The latest values that headers reported about a window of the policy.
  */
 typedef struct shmlimit_segment_observed_window {
     /**
-     * Its limit in the lower 62 bits; bit 63: headers said it, bit 62: its reset was not believed.
+     * The window's limit in the lower 62 bits. Bit 63: headers reported it. Bit 62: its reset time was considered
+     * unreliable.
      */
     uint64_t limit;
     /**
-     * What is left of it.
+     * The remaining units of the window.
      */
     uint64_t remaining;
     /**
-     * Limiter time at which it starts anew.
+     * Limiter time at which the window starts again.
      */
     uint64_t reset_at;
     /**
-     * One more than the limiter time at which that was said; 0 = never.
+     * The limiter time at which these values were reported, plus one; 0 = never.
      */
     uint64_t seen;
 } shmlimit_segment_observed_window;
@@ -1176,11 +1184,11 @@ typedef struct shmlimit_segment_transition {
      */
     uint64_t at;
     /**
-     * From which SHMLIMIT_SEGMENT_STATE_...
+     * The old state, SHMLIMIT_SEGMENT_STATE_...
      */
     uint8_t from;
     /**
-     * To which.
+     * The new state.
      */
     uint8_t to;
     /**
@@ -1194,7 +1202,7 @@ typedef struct shmlimit_segment_transition {
 } shmlimit_segment_transition;
 
 /**
- * How the server is doing. Transactions only.
+ * The health state of the server. Transactions only.
  */
 typedef struct shmlimit_segment_health_state {
     /**
@@ -1206,11 +1214,11 @@ typedef struct shmlimit_segment_health_state {
      */
     struct shmlimit_segment_tallies tallies;
     /**
-     * Who closed the gate.
+     * The process that closed the gate.
      */
     struct shmlimit_segment_gate_note gate_note;
     /**
-     * The rate that a ramp began with, in billionths of a unit per second.
+     * The rate at the start of a ramp, in billionths of a unit per second.
      */
     uint64_t ramp_from;
     /**
@@ -1218,7 +1226,7 @@ typedef struct shmlimit_segment_health_state {
      */
     uint64_t unused_note[3];
     /**
-     * What headers taught.
+     * The pace that headers taught.
      */
     struct shmlimit_segment_pace pace;
     /**
@@ -1226,39 +1234,39 @@ typedef struct shmlimit_segment_health_state {
      */
     uint64_t unused_pace[3];
     /**
-     * What headers said about each window.
+     * The values that headers reported about each window.
      */
     struct shmlimit_segment_observed_window observed_windows[SHMLIMIT_SEGMENT_WINDOWS];
     /**
-     * The newest changes of state.
+     * The newest transitions.
      */
     struct shmlimit_segment_transition transitions[SHMLIMIT_SEGMENT_TRANSITIONS];
 } shmlimit_segment_health_state;
 
 /**
- * One word that the transaction under way has changed. The lock holder only.
+ * One word that the transaction in progress has changed. Only the lock holder writes it.
  */
 typedef struct shmlimit_segment_journal_entry {
     /**
-     * Which word, from the start of the file.
+     * The word's index, counted from the start of the file.
      */
     uint64_t word;
     /**
-     * What it was before.
+     * The word's old value.
      */
     uint64_t before;
 } shmlimit_segment_journal_entry;
 
 /**
- * One attached process. Transactions only, except for the last three counts: those its owner writes at any time.
+ * One attached process. Transactions only, except for the last three counts, which its owner writes at any time.
  */
 typedef struct shmlimit_segment_slot {
     /**
-     * 1 while somebody owns the slot, dead or alive; else 0.
+     * 1 while the slot has an owner, dead or alive; otherwise 0.
      */
     uint32_t owned;
     /**
-     * Tells its owner from earlier ones.
+     * Distinguishes the owner from earlier ones.
      */
     uint32_t generation;
     /**
@@ -1266,7 +1274,7 @@ typedef struct shmlimit_segment_slot {
      */
     uint32_t held;
     /**
-     * Those of them for background calls.
+     * Those of these permits for background calls.
      */
     uint32_t held_background;
     /**
@@ -1278,7 +1286,7 @@ typedef struct shmlimit_segment_slot {
      */
     uint64_t held_since;
     /**
-     * Process id in its own namespace, for people.
+     * Process id in its own pid namespace, for people.
      */
     uint64_t pid;
     /**
@@ -1286,8 +1294,8 @@ typedef struct shmlimit_segment_slot {
      */
     uint8_t program[SHMLIMIT_SEGMENT_PROGRAM_LENGTH];
     /**
-     * Zero for an attached process. Otherwise the slot stands for permits of a segment that was deleted by hand: it has no
-     * lock in this file, and counts until their holder has returned them.
+     * Zero for an attached process. Otherwise the slot stands for permits of a segment that was deleted by hand:
+     * it has no lock in this file, and its permits count until their holder has returned them.
      */
     uint64_t inherited;
     /**
@@ -1299,7 +1307,7 @@ typedef struct shmlimit_segment_slot {
      */
     uint64_t refused;
     /**
-     * How often its waiting calls looked whether it was their turn.
+     * How often its waiting calls checked whether it was their turn.
      */
     uint64_t looked;
     /**
@@ -1309,19 +1317,19 @@ typedef struct shmlimit_segment_slot {
 } shmlimit_segment_slot;
 
 /**
- * How far the queue has come. Transactions only.
+ * The state of the queue. Transactions only.
  */
 typedef struct shmlimit_segment_queue {
     /**
-     * Calls that ever came to wait.
+     * The number of calls that ever entered the queue.
      */
     uint64_t arrivals;
     /**
-     * What the background is owed of its share.
+     * The part of its share that the background is still owed.
      */
     uint64_t owed;
     /**
-     * The clock of each priority.
+     * The virtual clock of each priority.
      */
     uint64_t clocks[3];
     /**
@@ -1329,7 +1337,7 @@ typedef struct shmlimit_segment_queue {
      */
     uint64_t unused[3];
     /**
-     * Which entries are taken: entry E is if bit E % 64 of places[E / 64] is set.
+     * The used entries: entry E is used if bit E % 64 of places[E / 64] is set.
      */
     uint64_t places[16];
     /**
@@ -1339,15 +1347,15 @@ typedef struct shmlimit_segment_queue {
 } shmlimit_segment_queue;
 
 /**
- * Where a group's last turn ended. Transactions only.
+ * The end of a group's last turn. Transactions only.
  */
 typedef struct shmlimit_segment_turn {
     /**
-     * Group and priority, mixed.
+     * A hash of group and priority.
      */
     uint64_t key;
     /**
-     * The end, on the clock of its priority.
+     * The end, on the virtual clock of its priority.
      */
     uint64_t end;
 } shmlimit_segment_turn;
@@ -1357,7 +1365,7 @@ typedef struct shmlimit_segment_turn {
  */
 typedef struct shmlimit_segment_entry {
     /**
-     * Slot + 2 of who waits.
+     * Slot + 2 of the waiting process.
      */
     uint32_t owner;
     /**
@@ -1365,15 +1373,16 @@ typedef struct shmlimit_segment_entry {
      */
     uint32_t owner_generation;
     /**
-     * Priority in the low two bits, then whether it can be rung in one bit, then how many arrived before it.
+     * Priority in the low two bits, then one bit that is set if the call can be woken, then the number of calls
+     * that arrived before it.
      */
     uint64_t number;
     /**
-     * Start time on the clock of its priority.
+     * Start time on the virtual clock of its priority.
      */
     uint64_t tag;
     /**
-     * Limiter time at which it looks again by itself.
+     * Limiter time at which it next checks by itself.
      */
     uint64_t wake_at;
     /**
@@ -1381,7 +1390,7 @@ typedef struct shmlimit_segment_entry {
      */
     uint64_t deadline;
     /**
-     * With whom it shares its turns.
+     * The group with which it shares its turns.
      */
     uint64_t group;
     /**
@@ -1389,11 +1398,11 @@ typedef struct shmlimit_segment_entry {
      */
     uint64_t cost[SHMLIMIT_SEGMENT_UNITS];
     /**
-     * How long it counts on the clock of its priority.
+     * How long it counts on the virtual clock of its priority.
      */
     uint64_t weight;
     /**
-     * Limiter time at which it came.
+     * Limiter time at which it entered the queue.
      */
     uint64_t since;
     /**
@@ -1401,7 +1410,7 @@ typedef struct shmlimit_segment_entry {
      */
     uint64_t unused[3];
     /**
-     * A futex on which it sleeps, rung by others.
+     * A futex on which the call sleeps; other processes wake it.
      */
     uint32_t wake_word;
     /**
@@ -1411,19 +1420,20 @@ typedef struct shmlimit_segment_entry {
 } shmlimit_segment_entry;
 
 /**
- * What is counted for people only. Those who are attached count in their slots; that is added here when they leave.
+ * Counts that affect no decision. Attached processes count in their slots; their counts are added here when they
+ * detach.
  */
 typedef struct shmlimit_segment_ledger {
     /**
-     * Calls granted to those who have left.
+     * Calls granted to processes that have detached.
      */
     uint64_t granted;
     /**
-     * Calls refused to those who have left.
+     * Calls refused to processes that have detached.
      */
     uint64_t refused;
     /**
-     * Looks of the waiting calls of those who have left.
+     * Checks by waiting calls of processes that have detached.
      */
     uint64_t looked;
     /**
@@ -1431,15 +1441,15 @@ typedef struct shmlimit_segment_ledger {
      */
     uint64_t cache_hits;
     /**
-     * Answers that were not.
+     * Answers that were not found in a cache.
      */
     uint64_t cache_misses;
     /**
-     * Nanoseconds that callers were told to wait before they try again, all together.
+     * The total time that callers were told to wait before they try again, in nanoseconds.
      */
     uint64_t sleep_sum;
     /**
-     * How many were told to wait how long; see SHMLIMIT_SEGMENT_LATENCIES.
+     * The number of such waits in each latency class; see SHMLIMIT_SEGMENT_LATENCIES.
      */
     uint64_t sleep[SHMLIMIT_SEGMENT_LATENCIES];
     /**
@@ -1453,12 +1463,12 @@ typedef struct shmlimit_segment_ledger {
  */
 typedef struct shmlimit_segment_pause {
     /**
-     * Limiter time at which it ends: 0 = it is over, UINT64_MAX = when the limiter is resumed. A limiter is paused
-     * while this is later than now.
+     * Limiter time at which the pause ends: 0 = it is over, UINT64_MAX = when the limiter is resumed. A limiter is
+     * paused while this is later than now.
      */
     uint64_t until;
     /**
-     * Limiter time at which it began.
+     * Limiter time at which the pause began.
      */
     uint64_t since;
     /**
@@ -1470,7 +1480,7 @@ typedef struct shmlimit_segment_pause {
      */
     uint8_t program[SHMLIMIT_SEGMENT_PROGRAM_LENGTH];
     /**
-     * Why: UTF-8, zero-padded.
+     * The reason: UTF-8, zero-padded.
      */
     uint8_t reason[SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH];
     /**
@@ -1485,37 +1495,42 @@ typedef struct shmlimit_segment_pause {
  * Reading a segment without the library (examples/c/raw_status.c does all of this):
  *
  * 1. Open the file read-only and map it (PROT_READ, MAP_SHARED). It must be at least SHMLIMIT_SEGMENT_SIZE bytes long,
- *    and exactly `header.size`. Map SHMLIMIT_SEGMENT_SIZE bytes, or all of them to see the logs.
- * 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below holds. The structs are those of a
- *    little-endian machine; on any other the byte order never compares equal.
- * 3. Others change the words at any time, so every access is an atomic load: 64 bits at an address that 8 divides
- *    (memory_order_relaxed will do), or 32 bits for the lock and the wake words. A plain read through the struct is a data
- *    race. Copy what you need out of the mapping, and read the copy:
- *    - load `version` (memory_order_acquire); if it is odd, a transaction is under way: begin again;
+ *    and its size must equal `header.size`. Map SHMLIMIT_SEGMENT_SIZE bytes, or the whole file to read the logs.
+ * 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below applies. The structs are
+ *    those of a little-endian machine; on other machines the byte order never compares equal.
+ * 3. Other processes change the words at any time, so every access is an atomic load: 64 bits at an address that is a
+ *    multiple of 8 (memory_order_relaxed is enough), or 32 bits for the lock and the wake words. A plain read through the
+ *    struct is a data race. Copy the words you need out of the mapping, and read the copy:
+ *    - load `version` (memory_order_acquire); if it is odd, a transaction is in progress: start again;
  *    - copy the words you need (memory_order_relaxed);
  *    - atomic_thread_fence(memory_order_acquire);
- *    - load `version` (memory_order_relaxed); if it is another one than before, the copy is torn: begin again.
+ *    - load `version` (memory_order_relaxed); if it has changed, the copy is torn: start again.
  *
- *    A copy that was taken so is one committed state. Copy little: the longer it takes, the more often it is torn. If
- *    the version stays odd, its owner is stopped or dead; the next process that uses the limiter puts things right.
- * 4. Nothing in the copy is to be trusted further than that: bring counts and indices into range before you use them.
+ *    Such a copy is one committed state. Copy little: the longer a copy takes, the more often it is torn. If the version
+ *    stays odd, the process in the transaction is stopped or dead; the next process that uses the limiter repairs the state.
+ * 4. Do not trust the copy beyond that: limit counts and indices to their ranges before you use them.
  *
- * Who writes what: the header nobody, once the file has its name. Everything marked "transactions only": the process
- * that holds the lock, between an odd and an even version. The lock and the wake words: anybody, they are futexes. The counts
- * at a slot's end: its owner, without a lock and outside of transactions, so they may be ahead of the rest.
+ * These are the writers of each part:
  *
- * A reader never writes, and takes no lock of any kind: neither a word of the file nor a byte lock on it. Programs that
- * want to change anything use the library.
+ * - the header: no process, once the file has its name;
+ * - everything marked "transactions only": the process that holds the lock, between an odd and an even version;
+ * - the lock and the wake words: any process; they are futexes;
+ * - the counts at a slot's end: the slot's owner, without a lock and outside of transactions, so they may be
+ *   ahead of the rest.
  *
- * Times are the limiter's, in nanoseconds: CLOCK_BOOTTIME + clock_offset, in the initial time namespace.
+ * A reader never writes, and takes no lock of any kind: it changes no word of the file, and takes no byte lock on
+ * it. Programs that want to change anything use the library.
+ *
+ * Times are limiter times, in nanoseconds: CLOCK_BOOTTIME + clock_offset, in the initial time namespace.
  */
 typedef struct shmlimit_segment {
     /**
-     * What kind of file this is.
+     * Identifies the file.
      */
     struct shmlimit_segment_header header;
     /**
-     * Who changes the segment: its slot + 1 in bits 20 to 30, 0 = nobody. A futex, therefore 32 bits.
+     * The lock. The slot + 1 of the process that changes the segment is in bits 20 to 30; 0 = the lock is free. It
+     * is a futex, therefore 32 bits.
      */
     uint32_t lock;
     /**
@@ -1523,15 +1538,15 @@ typedef struct shmlimit_segment {
      */
     uint32_t lock_unused;
     /**
-     * Even: the state is whole. Odd: a transaction is under way, or its owner died in it.
+     * Even: the state is consistent. Odd: a transaction is in progress, or the process in it died.
      */
     uint64_t version;
     /**
-     * How many journal entries belong to the transaction under way.
+     * The number of journal entries of the transaction in progress.
      */
     uint64_t journal_length;
     /**
-     * How many calls wait, by priority (SHMLIMIT_SEGMENT_PRIORITY_...); the last is zero.
+     * The number of waiting calls, by priority (SHMLIMIT_SEGMENT_PRIORITY_...); the last is zero.
      */
     uint16_t waiting[4];
     /**
@@ -1539,20 +1554,20 @@ typedef struct shmlimit_segment {
      */
     uint64_t latest;
     /**
-     * Permits that are out.
+     * Permits in use.
      */
     uint32_t in_flight;
     /**
-     * Those of them that background calls hold.
+     * Permits that background calls hold.
      */
     uint32_t in_flight_background;
     /**
-     * Limiter time is CLOCK_BOOTTIME in nanoseconds, plus this, modulo 2^64.
+     * Limiter time is CLOCK_BOOTTIME in nanoseconds, plus this offset, modulo 2^64.
      */
     uint64_t clock_offset;
     /**
-     * 1 to 3: nothing is granted from this file any more, open it again by its name. SHMLIMIT_SEGMENT_LIVE: it is in use.
-     * All else is damage.
+     * SHMLIMIT_SEGMENT_LIVE: the file is in use. 1 to 3: nothing is granted from this file any more, open the
+     * limiter again by its name. Any other value is damage.
      */
     uint64_t retired;
     /**
@@ -1560,43 +1575,43 @@ typedef struct shmlimit_segment {
      */
     uint64_t core_unused[8];
     /**
-     * Where its clock comes from.
+     * The origin of the limiter's clock.
      */
     struct shmlimit_segment_origin origin;
     /**
-     * What the rules have seen, in the policy's order.
+     * The states of the rules, in the policy's order.
      */
     struct shmlimit_segment_rule_state rule_states[SHMLIMIT_SEGMENT_RULES];
     /**
-     * What is effective.
+     * The effective limits.
      */
     struct shmlimit_segment_effective effective;
     /**
-     * What was configured.
+     * The configured policy.
      */
     struct shmlimit_segment_policy policy;
     /**
-     * How the server is doing.
+     * The health state of the server.
      */
     struct shmlimit_segment_health_state health_state;
     /**
-     * What the transaction under way has changed.
+     * The old values of the words that the transaction in progress has changed.
      */
     struct shmlimit_segment_journal_entry journal[SHMLIMIT_SEGMENT_JOURNAL_ENTRIES];
     /**
-     * Who is attached.
+     * The attached processes.
      */
     struct shmlimit_segment_slot slots[SHMLIMIT_SEGMENT_SLOTS];
     /**
-     * How far the queue has come.
+     * The state of the queue.
      */
     struct shmlimit_segment_queue queue;
     /**
-     * What groups' turns have come to.
+     * The ends of groups' turns.
      */
     struct shmlimit_segment_turn turns[SHMLIMIT_SEGMENT_TURNS];
     /**
-     * Who waits: entries whose bit of `queue.places` is set.
+     * The waiting calls: entries whose bit of `queue.places` is set.
      */
     struct shmlimit_segment_entry entries[SHMLIMIT_SEGMENT_ENTRIES];
     /**
@@ -1608,13 +1623,13 @@ typedef struct shmlimit_segment {
      */
     uint64_t admissions[SHMLIMIT_SEGMENT_ADMISSIONS];
     /**
-     * What is counted for people only.
+     * Counts that affect no decision.
      */
     struct shmlimit_segment_ledger ledger;
     /**
      * How calls ended: code << 48 | count. A code is an HTTP status, or 1 connect_timeout, 2 read_timeout, 3 dns,
-     * 4 connection; 0 with a count: all that found no place. Status 200 is not among them: it is what remains of
-     * `health_state.tallies.ok`.
+     * 4 connection; 0 with a count: all calls whose code found no place. Status 200 is not stored: its count is
+     * `health_state.tallies.ok` minus the other successes.
      */
     uint64_t codes[SHMLIMIT_SEGMENT_CODES];
     /**
@@ -1622,7 +1637,7 @@ typedef struct shmlimit_segment {
      */
     struct shmlimit_segment_pause pause;
     /**
-     * What is known of the wall clock. Not stable between versions of the library.
+     * The state of the wall clock. Not stable between versions of the library.
      */
     uint64_t wall[24];
     /**

@@ -35,96 +35,98 @@ use ::shmlimit_segment::layout;
 use shmlimit_kernel::{MAX_RULES, MAX_UNITS, breaker, queue, state, terms};
 use std::mem::{offset_of, size_of};
 
-/// First word of every segment: the bytes "SHMLIMIT".
+/// The first word of every segment: the bytes "SHMLIMIT".
 pub const SHMLIMIT_SEGMENT_MAGIC: u64 = 0x5449_4d49_4c4d_4853_u64;
-/// What `byte_order` must be. Anything else: the segment is of a machine of another byte order, or none.
+/// The value of `byte_order`. Any other value: the file was written on a machine with another byte order, or is not
+/// a segment.
 pub const SHMLIMIT_SEGMENT_BYTE_ORDER: u32 = 0x0a0b_0c0d_u32;
-/// What `hash` must be: builds that agree on the layout version but not on the layout differ here.
+/// The value of `hash`. It differs between builds that have the same layout version but different layouts.
 pub const SHMLIMIT_SEGMENT_HASH: u64 = 0x6f4a_c2fe_69fe_2577_u64;
 
-/// A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
+/// The initial value of a checksum. Then, for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
 pub const SHMLIMIT_SEGMENT_CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325_u64;
 /// The factor.
 pub const SHMLIMIT_SEGMENT_CHECKSUM_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15_u64;
 /// The shift.
 pub const SHMLIMIT_SEGMENT_CHECKSUM_SHIFT: u32 = 29;
 
-/// Most rules of one limiter.
+/// The most rules of one limiter.
 pub const SHMLIMIT_SEGMENT_RULES: usize = 8;
-/// Most units of one limiter.
+/// The most units of one limiter.
 pub const SHMLIMIT_SEGMENT_UNITS: usize = 4;
-/// How many participants there is room for.
+/// The most participants.
 pub const SHMLIMIT_SEGMENT_SLOTS: usize = 512;
-/// How many calls can wait.
+/// The most calls that can wait.
 pub const SHMLIMIT_SEGMENT_ENTRIES: usize = 1024;
-/// How many turns of groups are remembered.
+/// The number of group turns that are stored.
 pub const SHMLIMIT_SEGMENT_TURNS: usize = 4096;
-/// How many words one transaction can change.
+/// The most words that one transaction can change.
 pub const SHMLIMIT_SEGMENT_JOURNAL_ENTRIES: usize = 512;
-/// Outcomes in their ring.
+/// The size of the ring of outcomes.
 pub const SHMLIMIT_SEGMENT_OUTCOMES: usize = 1024;
-/// Admissions in their ring.
+/// The size of the ring of admissions.
 pub const SHMLIMIT_SEGMENT_ADMISSIONS: usize = 1024;
 
-/// Where the header is, in bytes from the start of the file.
+/// Offset of the header, in bytes from the start of the file.
 pub const SHMLIMIT_SEGMENT_HEADER_AT: usize = 0x0;
-/// Where the lock is.
+/// Offset of the lock.
 pub const SHMLIMIT_SEGMENT_LOCK_AT: usize = 0x80;
-/// Where the version is.
+/// Offset of the version.
 pub const SHMLIMIT_SEGMENT_VERSION_AT: usize = 0x88;
-/// Where the origin is.
+/// Offset of the origin.
 pub const SHMLIMIT_SEGMENT_ORIGIN_AT: usize = 0x100;
-/// Where the rules' states are.
+/// Offset of the rules' states.
 pub const SHMLIMIT_SEGMENT_RULE_STATES_AT: usize = 0x140;
-/// Where what is effective is.
+/// Offset of the effective limits.
 pub const SHMLIMIT_SEGMENT_EFFECTIVE_AT: usize = 0x240;
-/// Where the policy is.
+/// Offset of the policy.
 pub const SHMLIMIT_SEGMENT_POLICY_AT: usize = 0x480;
-/// Where the health state is.
+/// Offset of the health state.
 pub const SHMLIMIT_SEGMENT_HEALTH_STATE_AT: usize = 0xc80;
-/// Where the journal is.
+/// Offset of the journal.
 pub const SHMLIMIT_SEGMENT_JOURNAL_AT: usize = 0x1000;
-/// Where the slots are.
+/// Offset of the slots.
 pub const SHMLIMIT_SEGMENT_SLOTS_AT: usize = 0x3000;
-/// Where the queue is.
+/// Offset of the queue.
 pub const SHMLIMIT_SEGMENT_QUEUE_AT: usize = 0x13000;
-/// Where the groups' turns are.
+/// Offset of the groups' turns.
 pub const SHMLIMIT_SEGMENT_TURNS_AT: usize = 0x13100;
-/// Where the entries of the queue are.
+/// Offset of the queue's entries.
 pub const SHMLIMIT_SEGMENT_ENTRIES_AT: usize = 0x23100;
-/// Where the ring of outcomes is.
+/// Offset of the ring of outcomes.
 pub const SHMLIMIT_SEGMENT_OUTCOMES_AT: usize = 0x43100;
-/// Where the ring of admissions is.
+/// Offset of the ring of admissions.
 pub const SHMLIMIT_SEGMENT_ADMISSIONS_AT: usize = 0x45100;
-/// Where the ledger is.
+/// Offset of the ledger.
 pub const SHMLIMIT_SEGMENT_LEDGER_AT: usize = 0x47100;
-/// Where the codes are.
+/// Offset of the codes.
 pub const SHMLIMIT_SEGMENT_CODES_AT: usize = 0x471c0;
-/// Where the section about the wall clock is.
+/// Offset of the section about the wall clock.
 pub const SHMLIMIT_SEGMENT_WALL_AT: usize = 0x47440;
-/// How many codes are counted apart.
+/// The number of codes that are counted separately.
 pub const SHMLIMIT_SEGMENT_CODES: usize = 64;
-/// Where the pause is.
+/// Offset of the pause.
 pub const SHMLIMIT_SEGMENT_PAUSE_AT: usize = 0x473c0;
-/// Where the logs begin, two words an entry, up to the file's end. Only files with a sliding log have any.
+/// Offset of the logs, which have two words per entry and extend to the file's end. Only files with a sliding log
+/// have logs.
 pub const SHMLIMIT_SEGMENT_LOGS_AT: usize = 0x48000;
 
-/// Written once, before the file has its name.
+/// Identifies the file. Written once, before the file gets its name.
 #[repr(C)]
 pub struct shmlimit_segment_header {
     /// SHMLIMIT_SEGMENT_MAGIC.
     pub magic: u64,
     /// SHMLIMIT_SEGMENT_BYTE_ORDER.
     pub byte_order: u32,
-    /// SHMLIMIT_LAYOUT_VERSION. Do not read on if it is another one.
+    /// SHMLIMIT_LAYOUT_VERSION. If it differs, do not read on.
     pub layout_version: u32,
-    /// SHMLIMIT_SEGMENT_HASH. Do not read on if it is another one.
+    /// SHMLIMIT_SEGMENT_HASH. If it differs, do not read on.
     pub hash: u64,
-    /// Bytes of the whole file: SHMLIMIT_SEGMENT_SIZE, or more if it has logs.
+    /// The size of the whole file in bytes: SHMLIMIT_SEGMENT_SIZE, or more if it has logs.
     pub size: u64,
-    /// When it was made: nanoseconds since 1970 (UTC).
+    /// When the file was created: nanoseconds since 1970 (UTC).
     pub created: u64,
-    /// The generation of the limiter's name that it was made for.
+    /// The generation of the limiter's name for which the file was created.
     pub generation: u64,
     /// Checksum of the six words before it.
     pub checksum: u64,
@@ -132,7 +134,7 @@ pub struct shmlimit_segment_header {
     pub unused: [u64; 9],
 }
 
-/// Where the limiter's clock comes from. Transactions only.
+/// The origin of the limiter's clock. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_origin {
     /// Identity of the boot that the clock belongs to.
@@ -143,37 +145,38 @@ pub struct shmlimit_segment_origin {
     pub anchor_wall: u64,
     /// Raised with every change of the policy.
     pub policy_epoch: u64,
-    /// How often a damaged state was started afresh.
+    /// How often a damaged state was reset.
     pub resets: u64,
     /// Zero.
     pub unused: [u64; 2],
 }
 
-/// What a rule has seen. Transactions only.
+/// The state of a rule. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_rule_state {
-    /// The algorithm's business, stored inverted: zeros are not a fresh rule. Not stable between versions of the library.
+    /// The algorithm's private state, stored inverted, because zeros are not the state of a new rule. Not stable
+    /// between versions of the library.
     pub words: [u64; 3],
-    /// What was charged before this limiter time is not refunded any more.
+    /// Units that were charged before this limiter time are not refunded any more.
     pub since: u64,
 }
 
-/// What decisions read: the policy as the breaker's state makes it. Transactions only.
+/// The limits that decisions use: the policy, adjusted for the breaker's state. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_effective {
-    /// Rules not in use: SHMLIMIT_SEGMENT_RULES less those of the policy.
+    /// Unused rules: SHMLIMIT_SEGMENT_RULES minus the rules of the policy.
     pub spare_rules: u8,
     /// Units in use.
     pub unit_count: u8,
     /// Zero.
     pub unused_counts: [u8; 6],
-    /// Most calls in flight in this state; 4096 where the policy has no bound.
+    /// Most calls in flight in this state; 4096 if the policy has no limit.
     pub concurrency: u32,
-    /// Most calls in flight for the background; 2^32 - 1 = as many as any.
+    /// Most background calls in flight; 2^32 - 1 = as many as of any priority.
     pub concurrency_background: u32,
-    /// How those who wait are served.
+    /// How waiting calls are served.
     pub queueing: shmlimit_segment_queueing,
-    /// Before this limiter time no pause, breaker, gate or pace is in the way.
+    /// Before this limiter time no pause, breaker, gate or pace blocks a call.
     pub next_check: u64,
     /// Zero.
     pub unused: [u64; 4],
@@ -181,12 +184,12 @@ pub struct shmlimit_segment_effective {
     pub terms: [[u64; 8]; SHMLIMIT_SEGMENT_RULES],
 }
 
-/// One word that the transaction under way has changed. The lock holder only.
+/// One word that the transaction in progress has changed. Only the lock holder writes it.
 #[repr(C)]
 pub struct shmlimit_segment_journal_entry {
-    /// Which word, from the start of the file.
+    /// The word's index, counted from the start of the file.
     pub word: u64,
-    /// What it was before.
+    /// The word's old value.
     pub before: u64,
 }
 
@@ -195,89 +198,94 @@ pub struct shmlimit_segment_journal_entry {
 /// Reading a segment without the library (examples/c/raw_status.c does all of this):
 ///
 /// 1. Open the file read-only and map it (PROT_READ, MAP_SHARED). It must be at least SHMLIMIT_SEGMENT_SIZE bytes long,
-///    and exactly `header.size`. Map SHMLIMIT_SEGMENT_SIZE bytes, or all of them to see the logs.
-/// 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below holds. The structs are those of a
-///    little-endian machine; on any other the byte order never compares equal.
-/// 3. Others change the words at any time, so every access is an atomic load: 64 bits at an address that 8 divides
-///    (memory_order_relaxed will do), or 32 bits for the lock and the wake words. A plain read through the struct is a data
-///    race. Copy what you need out of the mapping, and read the copy:
-///    - load `version` (memory_order_acquire); if it is odd, a transaction is under way: begin again;
+///    and its size must equal `header.size`. Map SHMLIMIT_SEGMENT_SIZE bytes, or the whole file to read the logs.
+/// 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below applies. The structs are
+///    those of a little-endian machine; on other machines the byte order never compares equal.
+/// 3. Other processes change the words at any time, so every access is an atomic load: 64 bits at an address that is a
+///    multiple of 8 (memory_order_relaxed is enough), or 32 bits for the lock and the wake words. A plain read through the
+///    struct is a data race. Copy the words you need out of the mapping, and read the copy:
+///    - load `version` (memory_order_acquire); if it is odd, a transaction is in progress: start again;
 ///    - copy the words you need (memory_order_relaxed);
 ///    - atomic_thread_fence(memory_order_acquire);
-///    - load `version` (memory_order_relaxed); if it is another one than before, the copy is torn: begin again.
+///    - load `version` (memory_order_relaxed); if it has changed, the copy is torn: start again.
 ///
-///    A copy that was taken so is one committed state. Copy little: the longer it takes, the more often it is torn. If
-///    the version stays odd, its owner is stopped or dead; the next process that uses the limiter puts things right.
-/// 4. Nothing in the copy is to be trusted further than that: bring counts and indices into range before you use them.
+///    Such a copy is one committed state. Copy little: the longer a copy takes, the more often it is torn. If the version
+///    stays odd, the process in the transaction is stopped or dead; the next process that uses the limiter repairs the state.
+/// 4. Do not trust the copy beyond that: limit counts and indices to their ranges before you use them.
 ///
-/// Who writes what: the header nobody, once the file has its name. Everything marked "transactions only": the process
-/// that holds the lock, between an odd and an even version. The lock and the wake words: anybody, they are futexes. The counts
-/// at a slot's end: its owner, without a lock and outside of transactions, so they may be ahead of the rest.
+/// These are the writers of each part:
 ///
-/// A reader never writes, and takes no lock of any kind: neither a word of the file nor a byte lock on it. Programs that
-/// want to change anything use the library.
+/// - the header: no process, once the file has its name;
+/// - everything marked "transactions only": the process that holds the lock, between an odd and an even version;
+/// - the lock and the wake words: any process; they are futexes;
+/// - the counts at a slot's end: the slot's owner, without a lock and outside of transactions, so they may be
+///   ahead of the rest.
 ///
-/// Times are the limiter's, in nanoseconds: CLOCK_BOOTTIME + clock_offset, in the initial time namespace.
+/// A reader never writes, and takes no lock of any kind: it changes no word of the file, and takes no byte lock on
+/// it. Programs that want to change anything use the library.
+///
+/// Times are limiter times, in nanoseconds: CLOCK_BOOTTIME + clock_offset, in the initial time namespace.
 #[repr(C)]
 pub struct shmlimit_segment {
-    /// What kind of file this is.
+    /// Identifies the file.
     pub header: shmlimit_segment_header,
-    /// Who changes the segment: its slot + 1 in bits 20 to 30, 0 = nobody. A futex, therefore 32 bits.
+    /// The lock. The slot + 1 of the process that changes the segment is in bits 20 to 30; 0 = the lock is free. It
+    /// is a futex, therefore 32 bits.
     pub lock: u32,
     /// Not used.
     pub lock_unused: u32,
-    /// Even: the state is whole. Odd: a transaction is under way, or its owner died in it.
+    /// Even: the state is consistent. Odd: a transaction is in progress, or the process in it died.
     pub version: u64,
-    /// How many journal entries belong to the transaction under way.
+    /// The number of journal entries of the transaction in progress.
     pub journal_length: u64,
-    /// How many calls wait, by priority (SHMLIMIT_SEGMENT_PRIORITY_...); the last is zero.
+    /// The number of waiting calls, by priority (SHMLIMIT_SEGMENT_PRIORITY_...); the last is zero.
     pub waiting: [u16; 4],
     /// Limiter time of the latest change.
     pub latest: u64,
-    /// Permits that are out.
+    /// Permits in use.
     pub in_flight: u32,
-    /// Those of them that background calls hold.
+    /// Permits that background calls hold.
     pub in_flight_background: u32,
-    /// Limiter time is CLOCK_BOOTTIME in nanoseconds, plus this, modulo 2^64.
+    /// Limiter time is CLOCK_BOOTTIME in nanoseconds, plus this offset, modulo 2^64.
     pub clock_offset: u64,
-    /// 1 to 3: nothing is granted from this file any more, open it again by its name. SHMLIMIT_SEGMENT_LIVE: it is in use.
-    /// All else is damage.
+    /// SHMLIMIT_SEGMENT_LIVE: the file is in use. 1 to 3: nothing is granted from this file any more, open the
+    /// limiter again by its name. Any other value is damage.
     pub retired: u64,
     /// Zero.
     pub core_unused: [u64; 8],
-    /// Where its clock comes from.
+    /// The origin of the limiter's clock.
     pub origin: shmlimit_segment_origin,
-    /// What the rules have seen, in the policy's order.
+    /// The states of the rules, in the policy's order.
     pub rule_states: [shmlimit_segment_rule_state; SHMLIMIT_SEGMENT_RULES],
-    /// What is effective.
+    /// The effective limits.
     pub effective: shmlimit_segment_effective,
-    /// What was configured.
+    /// The configured policy.
     pub policy: shmlimit_segment_policy,
-    /// How the server is doing.
+    /// The health state of the server.
     pub health_state: shmlimit_segment_health_state,
-    /// What the transaction under way has changed.
+    /// The old values of the words that the transaction in progress has changed.
     pub journal: [shmlimit_segment_journal_entry; SHMLIMIT_SEGMENT_JOURNAL_ENTRIES],
-    /// Who is attached.
+    /// The attached processes.
     pub slots: [shmlimit_segment_slot; SHMLIMIT_SEGMENT_SLOTS],
-    /// How far the queue has come.
+    /// The state of the queue.
     pub queue: shmlimit_segment_queue,
-    /// What groups' turns have come to.
+    /// The ends of groups' turns.
     pub turns: [shmlimit_segment_turn; SHMLIMIT_SEGMENT_TURNS],
-    /// Who waits: entries whose bit of `queue.places` is set.
+    /// The waiting calls: entries whose bit of `queue.places` is set.
     pub entries: [shmlimit_segment_entry; SHMLIMIT_SEGMENT_ENTRIES],
     /// Ring of the newest outcomes: limiter time << 2 | class. See `health_state.health.oldest`.
     pub outcomes: [u64; SHMLIMIT_SEGMENT_OUTCOMES],
     /// Ring of the newest admissions: limiter times. See `health_state.pace.admitted`.
     pub admissions: [u64; SHMLIMIT_SEGMENT_ADMISSIONS],
-    /// What is counted for people only.
+    /// Counts that affect no decision.
     pub ledger: shmlimit_segment_ledger,
     /// How calls ended: code << 48 | count. A code is an HTTP status, or 1 connect_timeout, 2 read_timeout, 3 dns,
-    /// 4 connection; 0 with a count: all that found no place. Status 200 is not among them: it is what remains of
-    /// `health_state.tallies.ok`.
+    /// 4 connection; 0 with a count: all calls whose code found no place. Status 200 is not stored: its count is
+    /// `health_state.tallies.ok` minus the other successes.
     pub codes: [u64; SHMLIMIT_SEGMENT_CODES],
     /// The latest pause.
     pub pause: shmlimit_segment_pause,
-    /// What is known of the wall clock. Not stable between versions of the library.
+    /// The state of the wall clock. Not stable between versions of the library.
     pub wall: [u64; 24],
     /// Zero.
     pub unused: [u64; 352],

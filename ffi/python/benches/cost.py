@@ -23,7 +23,7 @@ import shmlimit
 
 BATCH_SECONDS = 0.01
 CONTENTION_SECONDS = 2.0
-# So many calls that no limiter refuses one.
+# A budget so large that no limiter refuses a call.
 PLENTY = 10_000_000
 
 

@@ -78,7 +78,7 @@ impl Advice {
         self.inner.wait_at_most.as_secs_f64()
     }
 
-    /// Where the wait comes from: "retry_after" or "backoff"; None if no wait is needed.
+    /// The source of the wait: "retry_after" or "backoff"; None if no wait is needed.
     #[getter]
     fn wait_source(&self) -> Option<&'static str> {
         self.inner.wait_source.map(|source| source.as_str())

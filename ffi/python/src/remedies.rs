@@ -17,7 +17,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
 ];
 
 const AFRESH: &str = "make it afresh with: Limiter(name, ..., replace=True)";
-/// Where the library begins to explain how to create a limiter afresh from a file.
+/// The beginning of the library's text about creating a limiter afresh from a file.
 const BY_FILE: &str = "write its settings to a file with: shmlimit";
 const BY_TEXT: &str = "change its settings, whose text is limiter.config, and make it afresh with: \
                        Limiter(name, config=text, replace=True)";

@@ -8,47 +8,47 @@ use shmlimit::{BreakerState, OutcomeClass, Priority, TransitionCause};
 use shmlimit_kernel::health_state;
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 
-/// All is well; of a consecutive breaker: closed.
+/// Normal operation; for a consecutive breaker: closed.
 pub const SHMLIMIT_SEGMENT_STATE_NORMAL: u32 = 0;
 /// Half the rate, half the permits.
 pub const SHMLIMIT_SEGMENT_STATE_THROTTLE: u32 = 1;
-/// No call until its timer is over.
+/// No call until its timer expires.
 pub const SHMLIMIT_SEGMENT_STATE_SLEEP: u32 = 2;
-/// A few calls, to see whether the server is well.
+/// A few calls, to check whether the server works.
 pub const SHMLIMIT_SEGMENT_STATE_HALF_OPEN: u32 = 3;
-/// No call until an operator says so, or the limiter tries by itself.
+/// No call until an operator ends the state, or the limiter probes by itself.
 pub const SHMLIMIT_SEGMENT_STATE_CACHE_ONLY: u32 = 4;
-/// No call until its timer is over, of a consecutive breaker.
+/// No call until its timer expires; only a consecutive breaker has this state.
 pub const SHMLIMIT_SEGMENT_STATE_OPEN: u32 = 5;
 
-/// An operator said so: the state has no timer.
+/// An operator forced the state: it has no timer.
 pub const SHMLIMIT_SEGMENT_HEALTH_OFFLINE: u32 = 1;
-/// On the way from CacheOnly by itself.
+/// The limiter is leaving CacheOnly by itself.
 pub const SHMLIMIT_SEGMENT_HEALTH_ATTEMPT: u32 = 2;
 /// The rate rises step by step.
 pub const SHMLIMIT_SEGMENT_HEALTH_RAMPING: u32 = 4;
 
-/// An operator said so.
+/// An operator forced it.
 pub const SHMLIMIT_SEGMENT_CAUSE_FORCED: u32 = 0;
 /// Too many 429 in a row.
 pub const SHMLIMIT_SEGMENT_CAUSE_CONSEC_429: u32 = 1;
 /// Too high a ratio of errors.
 pub const SHMLIMIT_SEGMENT_CAUSE_ERROR_RATIO: u32 = 2;
-/// A very high ratio for a long time.
+/// A very high ratio of errors for a long time.
 pub const SHMLIMIT_SEGMENT_CAUSE_SUSTAINED_ERRORS: u32 = 3;
-/// Successes enough.
+/// Enough successes.
 pub const SHMLIMIT_SEGMENT_CAUSE_SUCCESS_WINDOW_OK: u32 = 4;
-/// Slept long enough.
+/// The sleep is over.
 pub const SHMLIMIT_SEGMENT_CAUSE_SLEEP_EXPIRED: u32 = 5;
 /// Probes succeeded.
 pub const SHMLIMIT_SEGMENT_CAUSE_PROBE_OK: u32 = 6;
 /// A probe failed.
 pub const SHMLIMIT_SEGMENT_CAUSE_PROBE_FAILED: u32 = 7;
-/// CacheOnly tries by itself.
+/// The limiter leaves CacheOnly by itself.
 pub const SHMLIMIT_SEGMENT_CAUSE_AUTO_RECOVER: u32 = 8;
 /// Too many failures in a row.
 pub const SHMLIMIT_SEGMENT_CAUSE_CONSECUTIVE_FAILURES: u32 = 9;
-/// Was open long enough.
+/// The open state has lasted long enough.
 pub const SHMLIMIT_SEGMENT_CAUSE_RESET_TIMEOUT: u32 = 10;
 
 /// No breaker.
@@ -58,37 +58,37 @@ pub const SHMLIMIT_SEGMENT_BREAKER_FSM: u32 = 1;
 /// Closed, open, half open.
 pub const SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE: u32 = 2;
 
-/// Work nobody waits for.
+/// Work that can wait.
 pub const SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND: u32 = 0;
-/// Somebody waits.
+/// A person waits for the call.
 pub const SHMLIMIT_SEGMENT_PRIORITY_USER: u32 = 1;
-/// Another program waits.
+/// Another program waits for the call.
 pub const SHMLIMIT_SEGMENT_PRIORITY_WEBHOOK: u32 = 2;
 
-/// Those who wait are served strictly in the order of arrival; else every group has equal turns.
+/// Waiting calls are served strictly in order of arrival. Without this flag the groups take turns.
 pub const SHMLIMIT_SEGMENT_QUEUEING_FIFO: u32 = 1;
-/// There are no priorities.
+/// Priorities are ignored.
 pub const SHMLIMIT_SEGMENT_QUEUEING_NO_PRIORITIES: u32 = 2;
 
-/// In the ring of outcomes: the call ended well.
+/// In the ring of outcomes: the call succeeded.
 pub const SHMLIMIT_SEGMENT_CLASS_OK: u32 = 0;
-/// With 429.
+/// The call ended with 429.
 pub const SHMLIMIT_SEGMENT_CLASS_THROTTLED: u32 = 1;
-/// With 5xx.
+/// The call ended with 5xx.
 pub const SHMLIMIT_SEGMENT_CLASS_SERVER: u32 = 2;
-/// Without an answer.
+/// The call got no answer.
 pub const SHMLIMIT_SEGMENT_CLASS_NET: u32 = 3;
 
-/// Which headers they are is told with each response.
+/// The format of the headers is given with each response.
 pub const SHMLIMIT_SEGMENT_HEADERS_ANY: u32 = 0;
 
-/// `retired`: it is in use. Not zero, so that zeros are never taken for an idle limiter.
+/// `retired`: the file is in use. The value is not zero, so that zeros are never taken for an idle limiter.
 pub const SHMLIMIT_SEGMENT_LIVE: u64 = 1163282764;
-/// `retired`: replaced on purpose; what comes next starts afresh.
+/// `retired`: replaced on purpose; the successor starts afresh.
 pub const SHMLIMIT_SEGMENT_RETIRED_REPLACED: u64 = 1;
-/// `retired`: its file was deleted; what comes next goes on with what the rules have seen.
+/// `retired`: the file was deleted; the successor continues with the states of the rules.
 pub const SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER: u64 = 2;
-/// `retired`: removed on purpose; nothing comes next until somebody makes it.
+/// `retired`: removed on purpose; there is no successor until a program creates the limiter again.
 pub const SHMLIMIT_SEGMENT_RETIRED_REMOVED: u64 = 3;
 
 /// Asserts that numbers of the header equal those of the library's variants.

@@ -9,13 +9,13 @@ use shmlimit_kernel::pause::{PAUSE_REASON_BYTES, PAUSE_WORDS, Pause};
 use shmlimit_kernel::policy::MAX_OUTCOMES;
 use std::mem::{offset_of, size_of};
 
-/// Transitions that are remembered.
+/// The number of transitions that are stored.
 pub const SHMLIMIT_SEGMENT_TRANSITIONS: usize = 12;
-/// Latencies are counted by so many bounds: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000,
-/// 30000, 60000 milliseconds, and longer.
+/// The number of latency classes: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000
+/// milliseconds, and longer.
 pub const SHMLIMIT_SEGMENT_LATENCIES: usize = 16;
 
-/// Most bytes of the reason of a pause.
+/// The most bytes of a pause's reason.
 pub const SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH: usize = 64;
 
 /// The breaker's state and the gate.
@@ -27,43 +27,44 @@ pub struct shmlimit_segment_health {
     pub flags: u32,
     /// Limiter time at which the state began.
     pub since: u64,
-    /// Limiter time at which its timer is due, if it has one. Whoever next uses the limiter lets it act.
+    /// Limiter time at which its timer is due, if it has one. The timer acts when a process next uses the limiter.
     pub until: u64,
-    /// The effective rate, in billionths of a unit a second; 0 = the full one.
+    /// The effective rate, in billionths of a unit a second; 0 = the full rate.
     pub rate: u64,
     /// The gate: no call before this limiter time.
     pub gate_until: u64,
-    /// One more than when too many errors began; 0 = there are not too many.
+    /// The limiter time at which the ratio of errors became too high, plus one; 0 = it is not too high.
     pub sustained: u64,
-    /// While probing: when a probe that has not reported back is written off.
+    /// During probing: the limiter time at which an unanswered probe is written off.
     pub probe_until: u64,
     /// Successive 429.
     pub consec429: u32,
     /// Successes since the state began.
     pub successes: u32,
-    /// Evaluations in a row that agreed on a move.
+    /// Successive evaluations that agreed on a change of state.
     pub agreed: u32,
     /// Sleeps since the last Normal.
     pub sleeps: u32,
-    /// Successive outcomes that call for backing off.
+    /// Successive outcomes that require backing off.
     pub run: u32,
-    /// Successive failures, of a consecutive breaker.
+    /// Successive failures; only for a consecutive breaker.
     pub failures: u32,
     /// The outcome window: the number of its oldest outcome; number N is at N % SHMLIMIT_SEGMENT_OUTCOMES of the ring.
     pub oldest: u32,
-    /// How many there are from that one on. Those that have become too old since the last one are among them.
+    /// The number of outcomes from that one on. It includes outcomes that became too old since the last one was
+    /// recorded.
     pub samples: u32,
     /// Errors in the outcome window.
     pub errors: u64,
     /// Permits granted before this limiter time were written off.
     pub written_at: u64,
-    /// Permits of probes that were written off and are still out.
+    /// Permits of probes that were written off and not yet given back.
     pub written_off: u32,
-    /// Those of them for background calls.
+    /// Those of these permits that background calls hold.
     pub written_off_background: u32,
     /// Transitions so far; the newest is number transitions - 1.
     pub transitions: u64,
-    /// While probing: one more than the limiter time of the first call granted since the last outcome that counts; 0 =
+    /// During probing: the limiter time of the first call granted since the last outcome that counts, plus one; 0 =
     /// every probe is answered.
     pub unanswered: u64,
 }
@@ -71,46 +72,47 @@ pub struct shmlimit_segment_health {
 /// How calls ended since the limiter was made.
 #[repr(C)]
 pub struct shmlimit_segment_tallies {
-    /// Well.
+    /// Calls that succeeded.
     pub ok: u64,
-    /// With 429.
+    /// Calls that ended with 429.
     pub throttled: u64,
-    /// With 5xx.
+    /// Calls that ended with 5xx.
     pub server: u64,
-    /// Without an answer.
+    /// Calls without an answer.
     pub net: u64,
-    /// With any other 4xx.
+    /// Calls that ended with any other 4xx.
     pub other: u64,
-    /// Nanoseconds that all calls took whose time was reported.
+    /// The total latency of all calls with a reported latency, in nanoseconds.
     pub latency_sum: u64,
-    /// How many of them took how long; see SHMLIMIT_SEGMENT_LATENCIES.
+    /// The number of these calls in each latency class; see SHMLIMIT_SEGMENT_LATENCIES.
     pub latency: [u64; SHMLIMIT_SEGMENT_LATENCIES],
     /// Zero.
     pub unused: [u64; 2],
 }
 
-/// What is counted for people only. Those who are attached count in their slots; that is added here when they leave.
+/// Counts that affect no decision. Attached processes count in their slots; their counts are added here when they
+/// detach.
 #[repr(C)]
 pub struct shmlimit_segment_ledger {
-    /// Calls granted to those who have left.
+    /// Calls granted to processes that have detached.
     pub granted: u64,
-    /// Calls refused to those who have left.
+    /// Calls refused to processes that have detached.
     pub refused: u64,
-    /// Looks of the waiting calls of those who have left.
+    /// Checks by waiting calls of processes that have detached.
     pub looked: u64,
     /// Answers that were found in a cache.
     pub cache_hits: u64,
-    /// Answers that were not.
+    /// Answers that were not found in a cache.
     pub cache_misses: u64,
-    /// Nanoseconds that callers were told to wait before they try again, all together.
+    /// The total time that callers were told to wait before they try again, in nanoseconds.
     pub sleep_sum: u64,
-    /// How many were told to wait how long; see SHMLIMIT_SEGMENT_LATENCIES.
+    /// The number of such waits in each latency class; see SHMLIMIT_SEGMENT_LATENCIES.
     pub sleep: [u64; SHMLIMIT_SEGMENT_LATENCIES],
     /// Zero.
     pub unused: [u64; 2],
 }
 
-/// Who closed the gate last.
+/// The process that last closed the gate.
 #[repr(C)]
 pub struct shmlimit_segment_gate_note {
     /// Limiter time.
@@ -126,26 +128,27 @@ pub struct shmlimit_segment_gate_note {
 pub struct shmlimit_segment_pace {
     /// The smallest gap between calls; nanoseconds.
     pub interval: u64,
-    /// Limiter time at which it last became larger.
+    /// Limiter time at which the gap last became larger.
     pub tightened_at: u64,
     /// Admissions so far; number N is at N % SHMLIMIT_SEGMENT_ADMISSIONS of the ring.
     pub admitted: u64,
-    /// One more than the window that the gap is for; 0 = none.
+    /// The index of the window that determines the gap, plus one; 0 = none.
     pub bottleneck: u64,
-    /// The same if that window's reset was not believed when the gap was set; 0 = it was.
+    /// The same if that window's reset time was considered unreliable when the gap was set; 0 = it was not.
     pub doubted: u64,
 }
 
-/// What headers last said about a window of the policy.
+/// The latest values that headers reported about a window of the policy.
 #[repr(C)]
 pub struct shmlimit_segment_observed_window {
-    /// Its limit in the lower 62 bits; bit 63: headers said it, bit 62: its reset was not believed.
+    /// The window's limit in the lower 62 bits. Bit 63: headers reported it. Bit 62: its reset time was considered
+    /// unreliable.
     pub limit: u64,
-    /// What is left of it.
+    /// The remaining units of the window.
     pub remaining: u64,
-    /// Limiter time at which it starts anew.
+    /// Limiter time at which the window starts again.
     pub reset_at: u64,
-    /// One more than the limiter time at which that was said; 0 = never.
+    /// The limiter time at which these values were reported, plus one; 0 = never.
     pub seen: u64,
 }
 
@@ -154,9 +157,9 @@ pub struct shmlimit_segment_observed_window {
 pub struct shmlimit_segment_transition {
     /// Limiter time.
     pub at: u64,
-    /// From which SHMLIMIT_SEGMENT_STATE_...
+    /// The old state, SHMLIMIT_SEGMENT_STATE_...
     pub from: u8,
-    /// To which.
+    /// The new state.
     pub to: u8,
     /// SHMLIMIT_SEGMENT_CAUSE_...
     pub cause: u8,
@@ -167,41 +170,41 @@ pub struct shmlimit_segment_transition {
 /// The latest pause of the limiter. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_pause {
-    /// Limiter time at which it ends: 0 = it is over, UINT64_MAX = when the limiter is resumed. A limiter is paused
-    /// while this is later than now.
+    /// Limiter time at which the pause ends: 0 = it is over, UINT64_MAX = when the limiter is resumed. A limiter is
+    /// paused while this is later than now.
     pub until: u64,
-    /// Limiter time at which it began.
+    /// Limiter time at which the pause began.
     pub since: u64,
     /// Process id of the process that paused the limiter, in its own pid namespace.
     pub pid: u64,
     /// Its program name, zero-padded.
     pub program: [u8; SHMLIMIT_SEGMENT_PROGRAM_LENGTH],
-    /// Why: UTF-8, zero-padded.
+    /// The reason: UTF-8, zero-padded.
     pub reason: [u8; SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH],
     /// Zero.
     pub unused: [u64; 3],
 }
 
-/// How the server is doing. Transactions only.
+/// The health state of the server. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_health_state {
     /// The breaker's state and the gate.
     pub health: shmlimit_segment_health,
     /// How calls ended.
     pub tallies: shmlimit_segment_tallies,
-    /// Who closed the gate.
+    /// The process that closed the gate.
     pub gate_note: shmlimit_segment_gate_note,
-    /// The rate that a ramp began with, in billionths of a unit per second.
+    /// The rate at the start of a ramp, in billionths of a unit per second.
     pub ramp_from: u64,
     /// Zero.
     pub unused_note: [u64; 3],
-    /// What headers taught.
+    /// The pace that headers taught.
     pub pace: shmlimit_segment_pace,
     /// Zero.
     pub unused_pace: [u64; 3],
-    /// What headers said about each window.
+    /// The values that headers reported about each window.
     pub observed_windows: [shmlimit_segment_observed_window; SHMLIMIT_SEGMENT_WINDOWS],
-    /// The newest changes of state.
+    /// The newest transitions.
     pub transitions: [shmlimit_segment_transition; SHMLIMIT_SEGMENT_TRANSITIONS],
 }
 

@@ -6,96 +6,98 @@ use shmlimit_kernel::queue::{Entry, EntryHead, Progress, TURN_WORDS, Turn, WAITE
 use shmlimit_kernel::state::Held;
 use std::mem::{offset_of, size_of};
 
-/// The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
-/// `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one. Not so if the slot is `inherited`.
+/// The participant in slot S is alive as long as a process holds the lock on the byte at this offset + S. Query it
+/// with `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take the lock. This does not apply to
+/// an `inherited` slot.
 pub const SHMLIMIT_SEGMENT_FIRST_LIVENESS_BYTE: u64 = 0x4000_0000_0000_0000_u64;
-/// Bytes of a program's name, zero-padded; without a zero if it is that long.
+/// The size of a program's name in bytes, zero-padded; a name of this length has no terminating zero.
 pub const SHMLIMIT_SEGMENT_PROGRAM_LENGTH: usize = 16;
 
-/// One attached process. Transactions only, except for the last three counts: those its owner writes at any time.
+/// One attached process. Transactions only, except for the last three counts, which its owner writes at any time.
 #[repr(C)]
 pub struct shmlimit_segment_slot {
-    /// 1 while somebody owns the slot, dead or alive; else 0.
+    /// 1 while the slot has an owner, dead or alive; otherwise 0.
     pub owned: u32,
-    /// Tells its owner from earlier ones.
+    /// Distinguishes the owner from earlier ones.
     pub generation: u32,
     /// Permits it holds.
     pub held: u32,
-    /// Those of them for background calls.
+    /// Those of these permits for background calls.
     pub held_background: u32,
     /// Limiter time of attaching.
     pub since: u64,
     /// Limiter time at which the permits held rose from zero.
     pub held_since: u64,
-    /// Process id in its own namespace, for people.
+    /// Process id in its own pid namespace, for people.
     pub pid: u64,
     /// Program name, for people.
     pub program: [u8; SHMLIMIT_SEGMENT_PROGRAM_LENGTH],
-    /// Zero for an attached process. Otherwise the slot stands for permits of a segment that was deleted by hand: it has no
-    /// lock in this file, and counts until their holder has returned them.
+    /// Zero for an attached process. Otherwise the slot stands for permits of a segment that was deleted by hand:
+    /// it has no lock in this file, and its permits count until their holder has returned them.
     pub inherited: u64,
     /// Calls granted.
     pub granted: u64,
     /// Calls refused.
     pub refused: u64,
-    /// How often its waiting calls looked whether it was their turn.
+    /// How often its waiting calls checked whether it was their turn.
     pub looked: u64,
     /// Zero.
     pub unused_counts: [u64; 5],
 }
 
-/// How far the queue has come. Transactions only.
+/// The state of the queue. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_queue {
-    /// Calls that ever came to wait.
+    /// The number of calls that ever entered the queue.
     pub arrivals: u64,
-    /// What the background is owed of its share.
+    /// The part of its share that the background is still owed.
     pub owed: u64,
-    /// The clock of each priority.
+    /// The virtual clock of each priority.
     pub clocks: [u64; 3],
     /// Zero.
     pub unused: [u64; 3],
-    /// Which entries are taken: entry E is if bit E % 64 of places[E / 64] is set.
+    /// The used entries: entry E is used if bit E % 64 of places[E / 64] is set.
     pub places: [u64; 16],
     /// Zero.
     pub unused_places: [u64; 8],
 }
 
-/// Where a group's last turn ended. Transactions only.
+/// The end of a group's last turn. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_turn {
-    /// Group and priority, mixed.
+    /// A hash of group and priority.
     pub key: u64,
-    /// The end, on the clock of its priority.
+    /// The end, on the virtual clock of its priority.
     pub end: u64,
 }
 
 /// A call that waits. Transactions only, except for its wake word.
 #[repr(C)]
 pub struct shmlimit_segment_entry {
-    /// Slot + 2 of who waits.
+    /// Slot + 2 of the waiting process.
     pub owner: u32,
     /// Generation of that slot.
     pub owner_generation: u32,
-    /// Priority in the low two bits, then whether it can be rung in one bit, then how many arrived before it.
+    /// Priority in the low two bits, then one bit that is set if the call can be woken, then the number of calls
+    /// that arrived before it.
     pub number: u64,
-    /// Start time on the clock of its priority.
+    /// Start time on the virtual clock of its priority.
     pub tag: u64,
-    /// Limiter time at which it looks again by itself.
+    /// Limiter time at which it next checks by itself.
     pub wake_at: u64,
     /// Limiter time at which it gives up; UINT64_MAX = never.
     pub deadline: u64,
-    /// With whom it shares its turns.
+    /// The group with which it shares its turns.
     pub group: u64,
     /// How much of each unit it needs.
     pub cost: [u64; SHMLIMIT_SEGMENT_UNITS],
-    /// How long it counts on the clock of its priority.
+    /// How long it counts on the virtual clock of its priority.
     pub weight: u64,
-    /// Limiter time at which it came.
+    /// Limiter time at which it entered the queue.
     pub since: u64,
     /// Zero.
     pub unused: [u64; 3],
-    /// A futex on which it sleeps, rung by others.
+    /// A futex on which the call sleeps; other processes wake it.
     pub wake_word: u32,
     /// Not used.
     pub wake_word_unused: u32,

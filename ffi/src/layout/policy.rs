@@ -7,37 +7,37 @@ use shmlimit_kernel::policy::{
 };
 use std::mem::{offset_of, size_of};
 
-/// Bytes of a name, zero-padded; without a zero if it is that long.
+/// The size of a name in bytes, zero-padded; a name of this length has no terminating zero.
 pub const SHMLIMIT_SEGMENT_NAME_LENGTH: usize = 32;
-/// Most windows that headers tell about.
+/// The most windows that headers report about.
 pub const SHMLIMIT_SEGMENT_WINDOWS: usize = 8;
 
-/// How those who wait are served.
+/// How waiting calls are served.
 #[repr(C)]
 pub struct shmlimit_segment_queueing {
     /// SHMLIMIT_SEGMENT_QUEUEING_... flags.
     pub flags: u32,
-    /// What the background gets in any case, in millionths.
+    /// The share that background calls get in any case, in millionths.
     pub background_share: u32,
 }
 
-/// Which outcomes count.
+/// The outcomes that count.
 #[repr(C)]
 pub struct shmlimit_segment_outcome_window {
-    /// An outcome of exactly this age is out; nanoseconds.
+    /// The age at which an outcome no longer counts; nanoseconds.
     pub max_age: u64,
-    /// How many of the newest count.
+    /// The most outcomes that count; the newest ones do.
     pub max_count: u32,
-    /// So many are needed before a ratio can be called too high.
+    /// The least number of outcomes before a ratio can be too high.
     pub min_samples: u32,
 }
 
-/// The breaker's numbers: nanoseconds, billionths a second for rates, millionths for parts and factors.
+/// The breaker's settings: nanoseconds, billionths a second for rates, millionths for ratios and factors.
 #[repr(C)]
 pub struct shmlimit_segment_breaker {
-    /// The full rate; 0 = what the first rule allows.
+    /// The full rate; 0 = the rate of the first rule.
     pub rate_base: u64,
-    /// The rate while probing.
+    /// The rate during probing.
     pub probe_rate: u64,
     /// How long a ratio of `p_sleep` must last.
     pub sleep_after: u64,
@@ -47,9 +47,9 @@ pub struct shmlimit_segment_breaker {
     pub sleep_max: u64,
     /// How often the rate rises after a recovery.
     pub ramp_every: u64,
-    /// How long CacheOnly lasts before it tries by itself; 0 = until an operator says so.
+    /// How long CacheOnly lasts before the limiter probes by itself; 0 = until an operator ends it.
     pub auto_recover: u64,
-    /// A probe that has not reported back after this is written off.
+    /// A probe without an outcome after this time is written off.
     pub probe_timeout: u64,
     /// How long a consecutive breaker stays open.
     pub reset_timeout: u64,
@@ -57,73 +57,73 @@ pub struct shmlimit_segment_breaker {
     pub kind: u32,
     /// Not 0: network errors do not count.
     pub net_ignored: u32,
-    /// The ratio of errors at which to throttle.
+    /// The ratio of errors that leads to Throttle.
     pub p_throttle: u32,
-    /// The ratio below which it is healthy again.
+    /// The ratio below which the server is healthy again.
     pub p_recover: u32,
-    /// The ratio at which to sleep, if it lasts.
+    /// The ratio that leads to Sleep, if it lasts.
     pub p_sleep: u32,
-    /// How much longer each cooldown is than the one before.
+    /// The factor by which each cooldown is longer than the one before.
     pub cooldown_factor: u32,
-    /// How much the rate rises each time.
+    /// The factor by which the rate rises each time.
     pub ramp_factor: u32,
-    /// So many 429 in a row throttle.
+    /// The number of successive 429 that leads to Throttle.
     pub n_throttle: u32,
-    /// So many 429 in a row lead to Sleep.
+    /// The number of successive 429 that leads to Sleep.
     pub n_cacheonly: u32,
     /// Successes needed to leave Throttle.
     pub s_recover: u32,
     /// Successful probes needed to leave HalfOpen.
     pub s_probe_ok: u32,
-    /// So many evaluations in a row must agree.
+    /// The number of successive evaluations that must agree.
     pub hysteresis: u32,
-    /// Probes in flight at a time.
+    /// The most probes in flight.
     pub probe_concurrency: u32,
-    /// After so many Sleeps without Normal the next one is CacheOnly; 0 = never.
+    /// The number of Sleeps without Normal after which the next one is CacheOnly; 0 = never.
     pub cache_only_after: u32,
-    /// Failures in a row that open a consecutive breaker.
+    /// The number of successive failures that opens a consecutive breaker.
     pub failure_threshold: u32,
-    /// Successes that close it.
+    /// The number of successes that closes it.
     pub required_successes: u32,
 }
 
 /// How long to wait after a failed call; nanoseconds.
 #[repr(C)]
 pub struct shmlimit_segment_backoff {
-    /// The ceiling of the first wait.
+    /// The upper bound of the first wait.
     pub base: u64,
-    /// The ceiling of all waits.
+    /// The upper bound of all waits.
     pub cap: u64,
-    /// The least that a Retry-After counts.
+    /// The shortest time that a Retry-After counts as.
     pub min_sleep: u64,
-    /// The most that a Retry-After counts.
+    /// The longest time that a Retry-After counts as.
     pub retry_after_max: u64,
-    /// How much higher each ceiling is, in millionths.
+    /// The factor by which each bound is higher than the one before, in millionths.
     pub factor: u32,
-    /// Not 0: no jitter.
+    /// Not 0: waits have no jitter.
     pub steady: u32,
-    /// How often a call somebody waits for is tried again.
+    /// How often a user call is retried.
     pub retries_user: u32,
-    /// How often a background call is.
+    /// How often a background call is retried.
     pub retries_background: u32,
 }
 
 /// How response headers set the pace.
 #[repr(C)]
 pub struct shmlimit_segment_adaptive {
-    /// 1 if they do; else all of this is zero.
+    /// 1 if they set the pace; otherwise all other fields are zero.
     pub on: u8,
     /// SHMLIMIT_SEGMENT_HEADERS_...
     pub parser: u8,
-    /// How many windows there are.
+    /// The number of windows.
     pub window_count: u8,
     /// Zero.
     pub unused: u8,
-    /// From this use on the pace is slowed, in millionths.
+    /// The usage of a window from which on the pace is slowed, in millionths.
     pub threshold: u32,
-    /// How many gaps between calls are averaged.
+    /// The number of gaps between calls that are averaged.
     pub history: u32,
-    /// So many gaps are needed before their average counts.
+    /// The least number of gaps before their average counts.
     pub min_samples: u32,
     /// Windows up to this length use the simple rule; nanoseconds.
     pub short_window: u64,
@@ -136,59 +136,60 @@ pub struct shmlimit_segment_rule {
     pub name: [u8; SHMLIMIT_SEGMENT_NAME_LENGTH],
     /// SHMLIMIT_SEGMENT_ALGORITHM_...
     pub algorithm: u8,
-    /// What it counts: an index of `units`.
+    /// The unit that it counts: an index of `units`.
     pub unit: u8,
-    /// 1: free passes in each calendar period, then pacing.
+    /// 1: calls pass freely at the start of each calendar period, then they are paced.
     pub window_bursts: u8,
-    /// Who chose the burst. 0: somebody did. 1: it is the limit. 2: it is a part of a rate that no one period exceeds.
+    /// The origin of the burst. 0: it was configured. 1: it is the limit. 2: it is a part of a rate that no one
+    /// period exceeds.
     pub burst_from: u8,
-    /// Of a sliding log: the largest limit for which its log has room; 0 for all others.
+    /// For a sliding log: the largest limit for which the log has room; 0 for all other algorithms.
     pub log_room: u32,
     /// Units per period.
     pub limit: u64,
     /// The period; nanoseconds.
     pub period: u64,
-    /// Most units at once: the capacity.
+    /// The capacity: most units at once.
     pub burst: u64,
-    /// Tolerance that was set instead of a burst, in nanoseconds; 0 = none was.
+    /// The tolerance that was configured instead of a burst, in nanoseconds; 0 = none.
     pub tau: u64,
     /// Units that only high priorities may use.
     pub reserve: u64,
 }
 
-/// One window of the provider's, that headers tell about.
+/// One of the provider's windows that headers report about.
 #[repr(C)]
 pub struct shmlimit_segment_window {
     /// Its name.
     pub name: [u8; SHMLIMIT_SEGMENT_NAME_LENGTH],
-    /// Its limit, unless the headers say another.
+    /// Its limit, unless headers report another.
     pub limit: u64,
     /// Its length; nanoseconds.
     pub interval: u64,
-    /// 0: starts anew at its end. 1: moves with time.
+    /// 0: the window starts again at its end. 1: it moves with time.
     pub sliding: u64,
 }
 
-/// The policy as it was configured. Transactions only.
+/// The configured policy. Transactions only.
 #[repr(C)]
 pub struct shmlimit_segment_policy {
     /// Rules in use.
     pub rule_count: u8,
     /// Units in use.
     pub unit_count: u8,
-    /// 1: nothing is ever refused.
+    /// 1: no call is ever refused.
     pub passthrough: u8,
     /// Zero.
     pub unused_counts: [u8; 5],
-    /// Most calls in flight; 0 = no bound.
+    /// Most calls in flight; 0 = no limit.
     pub concurrency: u32,
-    /// Most calls in flight for the background; 0 = as many as any.
+    /// Most background calls in flight; 0 = as many as of any priority.
     pub concurrency_background: u32,
-    /// How those who wait are served.
+    /// How waiting calls are served.
     pub queueing: shmlimit_segment_queueing,
     /// Zero.
     pub unused: u64,
-    /// Which outcomes count.
+    /// The outcomes that count.
     pub outcome_window: shmlimit_segment_outcome_window,
     /// The breaker.
     pub breaker: shmlimit_segment_breaker,
@@ -196,13 +197,13 @@ pub struct shmlimit_segment_policy {
     pub backoff: shmlimit_segment_backoff,
     /// How headers set the pace.
     pub adaptive: shmlimit_segment_adaptive,
-    /// Whose limits these are.
+    /// The provider whose limits these are.
     pub provider: [u8; SHMLIMIT_SEGMENT_NAME_LENGTH],
     /// Names of the units.
     pub units: [[u8; SHMLIMIT_SEGMENT_NAME_LENGTH]; SHMLIMIT_SEGMENT_UNITS],
     /// The rules.
     pub rules: [shmlimit_segment_rule; SHMLIMIT_SEGMENT_RULES],
-    /// The windows that headers tell about.
+    /// The windows that headers report about.
     pub windows: [shmlimit_segment_window; SHMLIMIT_SEGMENT_WINDOWS],
     /// Zero.
     pub unused_words: [u64; 67],

@@ -48,7 +48,7 @@ Cost = Union[Amount, Callable[[Any], Optional[Amount]]]
 PriorityOf = Union[Priority, Callable[[Any], Optional[Priority]]]
 """A priority, or a function that computes it from the request."""
 OnRefused = Union[Literal["raise"], Callable[[Refused], BaseException]]
-"""What to raise for a refusal: "raise" raises it as it is; a function returns another exception."""
+"""How a refusal is raised: "raise" = as it is; a function returns another exception."""
 
 IDEMPOTENT = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
 """Methods that may be sent twice without harm (RFC 9110, 9.2.2)."""

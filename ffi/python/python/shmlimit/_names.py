@@ -12,7 +12,7 @@ Algorithm = Literal["token_bucket", "gcra", "leaky_bucket", "fixed_window", "sli
 """How a rule counts."""
 
 OnMismatch = Literal["error", "adopt", "update"]
-"""What to do if the limiter exists with other settings than the given ones."""
+"""The action if the limiter exists with other settings than the given ones."""
 
 Reason = Literal[
     "sleep",
@@ -69,7 +69,7 @@ OutcomeClass = Literal["ok", "429", "5xx", "net", "ignored"]
 """How a call ended, as far as it matters to the limiter."""
 
 WaitSource = Literal["retry_after", "backoff"]
-"""Where the wait after a failed call comes from."""
+"""The source of the wait after a failed call."""
 
 Fairness = Literal["process", "fifo"]
 """Which waiting call of one priority is next."""

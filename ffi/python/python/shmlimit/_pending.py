@@ -84,7 +84,7 @@ async def _granted(call: EnqueuedCall) -> Grant:
 
 
 async def sleep_async(seconds: float) -> None:
-    """Sleeps in asyncio or trio, whichever event loop is running."""
+    """Sleeps in the running event loop, asyncio's or trio's."""
     trio = _running_trio()
     if trio is not None:
         await trio.sleep(seconds)
