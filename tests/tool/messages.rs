@@ -89,3 +89,20 @@ fn a_refused_burst_suggests_a_command_that_creates_a_new_limiter() {
     home.tool(&["init", "b", "--rate", "5/h", "--burst", "4", "--concurrency", "2", "--replace"]).succeeds();
     home.tool(&["set", "b", "burst", "5"]).fails(2, &["did you mean \"rules.token_bucket.burst\"?"]);
 }
+
+#[test]
+fn a_refusal_says_what_the_call_needs_and_what_is_left() {
+    let home = Home::new();
+    let file = home.path().join("llm.toml");
+    std::fs::write(&file, "[[rules]]\nname = 'tpm'\nunit = 'tokens'\nlimit = 30000\nperiod = '1d'\n")
+        .unwrap();
+    home.tool(&["init", "llm", "--config", file.to_str().unwrap()]).succeeds();
+    home.tool(&["acquire", "llm", "--cost", "tokens=29000"]).succeeds();
+    home.tool(&["acquire", "llm", "--cost", "tokens=29000", "--now"])
+        .fails(75, &["llm: refused: needs 29000 tokens, 1000 left in rule tpm; try again in "]);
+    home.tool(&["acquire", "llm", "--cost", "tokens=1000"]).succeeds();
+    home.tool(&["run", "llm", "--cost", "tokens=1", "--timeout", "0s", "--", "echo"])
+        .fails(75, &["needs 1 token, 0 left in rule tpm; try again in "]);
+    home.tool(&["acquire", "llm", "--cost", "tokens=30001"])
+        .fails(2, &["needs 30001 tokens, and rule tpm never allows more than 30000 at once"]);
+}

@@ -145,7 +145,7 @@ fn a_budget_used_up_between_attempts_ends_the_retries_with_the_commands_code() {
     let options = ["run", "two", "--retries", "--timeout", "10s", "--"];
     let answer = home.tool(&[&options[..], &script(&line)].concat());
     assert_eq!(answer.code, 75);
-    assert!(answer.err.contains("two: refused: rule sliding_log"), "{}", answer.err);
+    assert!(answer.err.contains("two: refused: needs 1 request, 0 left"), "{}", answer.err);
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().collect::<Vec<_>>(), ["x"; 2]);
 }
 

@@ -174,7 +174,8 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 fn to_text(recorded: &Advice, state: &str) -> String {
     let what = match recorded.outcome_class {
-        OutcomeClass::Ignored => "other 4xx, which changes nothing,",
+        OutcomeClass::Ignored => "other 4xx (it changes nothing)",
+        OutcomeClass::Net => "network error",
         class => class.as_str(),
     };
     let mut words = format!("{what} recorded, state {state}");

@@ -26,7 +26,7 @@ use view::Picture;
 const DEMO_HELP: &str = "\
 A server on this machine allows so many calls a second; four programs want that many each. In the first half each \
 of them limits itself, as programs do that know nothing of each other. In the second all of them ask one limiter. \
-Then the server tells one of them to wait, and you see whether the others hear it. The limiter lives in a directory \
+Then the server tells one of them to wait, and you see whether the others stop too. The limiter lives in a directory \
 of its own, which is removed at the end; your limiters are not touched.
 
 Exit codes: 0 it went as promised, 1 it did not, or could not be shown (the last line says why), 2 usage.";

@@ -81,16 +81,17 @@ impl Results {
     /// The result of the last part, when it is over.
     pub fn probe_text(&self) -> String {
         let Some(probe) = &self.probe else {
-            return "no call came in that could have been told to wait".to_owned();
+            return "no program called in time, so none could be told to wait".to_owned();
         };
         let client = &self.names()[probe.client];
         let (came, usual) = self.calls_during_probe();
         match probe.others.last() {
             None => {
-                format!("{client} was told. Of the others no call came in for a second ({usual} are usual).")
+                format!("{client} was told. The others made no call in that second (usually {usual}).")
             }
             Some(last) => format!(
-                "{client} was told. Of the others {came} came in for a second ({usual} are usual), {} ms after it at the latest.",
+                "{client} was told. The others made {} in that second (usually {usual}), the last after {} ms.",
+                plural::count(came as u64, "calls"),
                 last.as_millis()
             ),
         }

@@ -124,7 +124,7 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     lines.push(two("ok a second", each(Half::Without, |s| s.ok), each(Half::With, |s| s.ok)));
     lines.push(two("429 a second", each(Half::Without, |s| s.throttled), each(Half::With, |s| s.throttled)));
     lines.push(String::new());
-    lines.push(paint.bold(&fit("3 the API tells one of them to wait a second: do the others hear it?")));
+    lines.push(paint.bold(&fit("3 the API tells one of them to wait a second: do the others stop too?")));
     lines.extend(folded(&probe_text(results), columns - 1));
     lines
 }
@@ -167,7 +167,7 @@ fn probe_text(results: &Results) -> String {
     if !results.probing {
         String::new()
     } else if results.progress[1] != Progress::Done {
-        "The server answers one call with 429, and the other programs stop too …".to_owned()
+        "The API answers one call with 429: Retry-After 1 …".to_owned()
     } else {
         results.probe_text()
     }

@@ -82,7 +82,7 @@ fn p5_unsafe_directories_are_refused_with_the_remedy() {
     for error in every_open(directory.path()) {
         assert!(matches!(error, Error::Directory { .. }), "{error:?}");
         let text = error.to_string();
-        for part in ["anybody may write", "icacls", directory.path().to_str().unwrap()] {
+        for part in ["every user can write", "icacls", directory.path().to_str().unwrap()] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
     }
@@ -195,7 +195,7 @@ fn the_default_directory_is_created_private_and_refused_if_anyone_may_write_it()
     set_access(&made, OPEN);
     child.go_on();
     let said = child.receive();
-    assert!(said.contains("AniVault") && said.contains("anybody may write"), "{said}");
+    assert!(said.contains("AniVault") && said.contains("every user can write"), "{said}");
     child.finish();
 }
 

@@ -62,7 +62,7 @@ fn healthy(seen: &Inspection) -> String {
     let boot = if seen.other_boot { "; made before the last boot, its counts are kept" } else { "" };
     let resets = match seen.resets {
         0 => String::new(),
-        resets => format!("; was reset {} after damage", plural::times(resets.into())),
+        resets => format!("; was reset {} after damage", plural::times(resets)),
     };
     format!("sound, {users}{boot}{resets}")
 }

@@ -31,7 +31,7 @@ pub fn render(snapshot: &Snapshot, all: bool, screen: ScreenStyle) -> String {
     condition::write(&mut out, snapshot, width, screen);
     write_counts(&mut out, &snapshot.counts, width, screen);
     if snapshot.resets > 0 {
-        let text = format!("{}, after damage", plural::times(snapshot.resets.into()));
+        let text = format!("{}, after damage", plural::times(snapshot.resets));
         layout::write_row(&mut out, screen, ("reset", width), &[Part::Level(0.0, text)]);
     }
     if let Some(change) = Change::of(snapshot).filter(Change::is_news) {
