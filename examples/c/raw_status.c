@@ -146,7 +146,7 @@ int main(int count, char **arguments)
     printf("state %s\nconsec429 %" PRIu32 "\nfailures %" PRIu32 "\ngate_ns %" PRIu64 "\n",
            state(health->state, policy->breaker.kind), health->consec429, health->failures,
            health->gate_until > time ? health->gate_until - time : 0);
-    printf("ok %" PRIu64 "\n429 %" PRIu64 "\n5xx %" PRIu64 "\nnet %" PRIu64 "\nother %" PRIu64 "\n", outcomes->ok,
+    printf("ok %" PRIu64 "\n429 %" PRIu64 "\n5xx %" PRIu64 "\nnet %" PRIu64 "\nignored %" PRIu64 "\n", outcomes->ok,
            outcomes->throttled, outcomes->server, outcomes->net, outcomes->other);
     printf("waiting_background %u\nwaiting_user %u\nwaiting_webhook %u\n",
            now->waiting[SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND], now->waiting[SHMLIMIT_SEGMENT_PRIORITY_USER],

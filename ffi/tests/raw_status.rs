@@ -74,7 +74,7 @@ fn agree(raw: &Raw, status: &Value) {
         assert_eq!(number(key), status[key], "{key}");
     }
     assert_eq!(raw.text("state"), status["state"]);
-    for class in ["ok", "429", "5xx", "net", "other"] {
+    for class in ["ok", "429", "5xx", "net", "ignored"] {
         assert_eq!(number(class), status["outcomes"][class], "{class}");
     }
     for priority in ["background", "user", "webhook"] {
@@ -164,7 +164,7 @@ fn participants_waiters_outcomes_and_the_gate_read_the_same() {
     }
     home.tool(&["record", "full", "-q", "--status", "429", "--retry-after", "3600"]);
     let raw = all_agree(&home, "full");
-    let counts = ["ok", "429", "5xx", "net", "other", "consec429"].map(|key| raw.number(key));
+    let counts = ["ok", "429", "5xx", "net", "ignored", "consec429"].map(|key| raw.number(key));
     assert_eq!(counts, [2, 1, 1, 1, 1, 1]);
     assert!(raw.number("gate_ns") > 3_500_000_000_000);
     // The gate stays closed for an hour, and the waiting processes would wait as long.
