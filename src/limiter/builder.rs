@@ -22,7 +22,7 @@ pub enum OnMismatch {
     Update,
 }
 
-/// The options for opening a limiter; made by [`Limiter::builder`].
+/// The options for opening a limiter; made by [`Limiter::builder`](crate::Limiter::builder).
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(super) name: String,
