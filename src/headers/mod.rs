@@ -89,6 +89,7 @@ shmlimit_kernel::named_enum! {
 
 impl HeaderFormat {
     /// The parser of this format.
+    #[doc(hidden)]
     pub const fn parser(self) -> &'static dyn Parser {
         match self {
             HeaderFormat::Binance => &Binance,

@@ -128,6 +128,12 @@ impl Drop for Grant<'_> {
 pub struct Refusal(shmlimit_kernel::Refusal);
 
 impl Refusal {
+    /// The kernel's refusal.
+    #[inline(always)]
+    pub(super) const fn of(refusal: shmlimit_kernel::Refusal) -> Refusal {
+        Refusal(refusal)
+    }
+
     /// The first layer that refused the call.
     pub fn reason(&self) -> Reason {
         self.0.reason
@@ -159,13 +165,6 @@ impl Refusal {
 
     fn after(&self, at: Option<shmlimit_kernel::Time>) -> Option<Duration> {
         at.map(|at| Duration::from_nanos(at.since(self.0.checked_at).0))
-    }
-}
-
-impl From<shmlimit_kernel::Refusal> for Refusal {
-    #[inline(always)]
-    fn from(refusal: shmlimit_kernel::Refusal) -> Refusal {
-        Refusal(refusal)
     }
 }
 
@@ -206,10 +205,11 @@ impl From<Error> for AcquireError {
     }
 }
 
-impl From<shmlimit_kernel::Refusal> for AcquireError {
+impl AcquireError {
+    /// The kernel's refusal as an error.
     #[inline]
-    fn from(refusal: shmlimit_kernel::Refusal) -> AcquireError {
-        AcquireError::Refused(refusal.into())
+    pub(super) const fn refused(refusal: shmlimit_kernel::Refusal) -> AcquireError {
+        AcquireError::Refused(Refusal::of(refusal))
     }
 }
 

@@ -150,7 +150,7 @@ impl End {
 impl<'o> Outcome<'o> {
     /// The server answered with this status and these headers. Retry-After is respected. Rate limit headers are
     /// read if the limiter is configured for them.
-    pub const fn http(status: u16, headers: &'o [Header<'o>]) -> Outcome<'o> {
+    pub const fn http(status: u16, headers: &'o [(&'o str, &'o str)]) -> Outcome<'o> {
         Outcome::new(End::Status(status), headers)
     }
 
