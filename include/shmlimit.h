@@ -666,97 +666,100 @@ void shmlimit_text_free(char *text);
 typedef struct shmlimit_rule_snapshot {
     /** The rule's name. */
     const char *name;
-    /** The unit that it counts, usually `requests`. */
+    /** The unit that the rule counts, usually `requests`. */
     const char *unit;
-    /** Its algorithm: `token_bucket`, `gcra`, `leaky_bucket`, `fixed_window`, `sliding_log` or `sliding_counter`. */
+    /**
+     * The rule's algorithm: `token_bucket`, `gcra`, `leaky_bucket`, `fixed_window`, `sliding_log` or
+     * `sliding_counter`.
+     */
     const char *algorithm;
     /** Units that the rule allows per period. */
     uint64_t limit;
     /** The rule's period. */
     uint64_t period_ns;
-    /** Most units that the rule allows at once. */
+    /** Maximum number of units that the rule allows at once. */
     uint64_t capacity;
     /** Units that only high priorities may use. */
     uint64_t reserve;
-    /** Whole units of the rule that are left for high priorities, which may use the reserve. */
+    /** Whole units that are left for high priorities, which may use the reserve. */
     uint64_t remaining;
-    /** Whole units of the rule that are left for the background. */
+    /** Whole units that are left for background calls. */
     uint64_t remaining_background;
     /**
-     * In how long there is one more unit if no call takes any; SHMLIMIT_NEVER = there are as many as there can be
-     * now.
+     * Time until one more unit is available if no call takes any; SHMLIMIT_NEVER = the rule has as many as it can
+     * have now.
      */
     uint64_t next_in_ns;
     /**
-     * In how long there are as many units as `capacity`; SHMLIMIT_NEVER = there are, or the breaker allows fewer
-     * now.
+     * Time until `capacity` units are available; SHMLIMIT_NEVER = they are available now, or the breaker allows
+     * fewer now.
      */
     uint64_t full_in_ns;
 } shmlimit_rule_snapshot;
 
 /** One attached process at one moment. */
 typedef struct shmlimit_participant_snapshot {
-    /** Its program name. */
+    /** The program name of the process. */
     const char *program;
-    /** How long it has been attached. */
+    /** How long the process has been attached. */
     uint64_t attached_for_ns;
-    /** How long it has held at least one permit without a break; SHMLIMIT_NEVER = it holds none. */
+    /** How long the process has held at least one permit without interruption; SHMLIMIT_NEVER = it holds none. */
     uint64_t held_for_ns;
-    /** How often it was granted a call. */
+    /** How many calls of the process were granted. */
     uint64_t granted;
-    /** How often it was refused a call. A call that waited counts once, when it gives up. */
+    /** How many calls of the process were refused. A call that waited counts once, when it gives up. */
     uint64_t refused;
-    /** How often its waiting calls looked whether it was their turn. */
+    /** How often waiting calls of the process checked whether it was their turn. */
     uint64_t looked;
     /**
      * The process id, in that process's own pid namespace; for people, not for decisions. 0 = unknown: permits of
      * a file that was deleted by hand.
      */
     uint32_t pid;
-    /** Permits it holds. */
+    /** Permits that the process holds. */
     uint32_t held;
 } shmlimit_participant_snapshot;
 
 /** One waiting call at one moment. */
 typedef struct shmlimit_waiter_snapshot {
-    /** Its program name. */
+    /** The program name of the process. */
     const char *program;
-    /** How much of each unit the call needs. Units of which it needs nothing are left out. */
+    /** How much of each unit the call costs. Units that it does not use are left out. */
     const struct shmlimit_cost *costs;
     /** How many elements `costs` has. */
     size_t cost_count;
-    /** Stands for the call's group: equal for the processes that take their turns together. */
+    /** Identifies the call's group. Processes that take their turns together have the same value. */
     uint64_t group;
-    /** How long it has waited. */
+    /** How long the call has waited. */
     uint64_t waited_for_ns;
-    /** In how long it will look again by itself; 0 = it is about to, or late. */
+    /** Time until the call checks again by itself; 0 = the check is due, or late. */
     uint64_t looks_in_ns;
-    /** In how long it gives up; SHMLIMIT_NEVER = it waits as long as it takes. */
+    /** Time until the call gives up; SHMLIMIT_NEVER = it has no deadline. */
     uint64_t gives_up_in_ns;
-    /** The id of the process that waits, in its own pid namespace. */
+    /** The id of the waiting process, in its own pid namespace. */
     uint32_t pid;
     /** The call's priority: SHMLIMIT_PRIORITY_…. */
     uint32_t priority;
     /**
-     * 1 = yes, 0 = no: whether it has not looked when it should: it is stopped, starved or dying. Others pass it
-     * over, and it keeps its place.
+     * 1 = yes, 0 = no: whether the call has missed its check, because its process is stopped, starved or dying.
+     * Other calls pass it, and it keeps its place.
      */
     uint32_t late;
     /** Always 0. */
     uint32_t reserved;
 } shmlimit_waiter_snapshot;
 
-/** One window of the provider's at one moment, as response headers told of it. */
+/** One window of the provider at one moment, as response headers described it. */
 typedef struct shmlimit_pace_window_snapshot {
     /** The window's name. */
     const char *name;
     /** The window's limit. */
     uint64_t limit;
-    /** What is left of the window. */
+    /** Remaining units of the window. */
     uint64_t remaining;
-    /** In how long it starts anew; SHMLIMIT_NEVER = unknown. */
+    /** Time until the window restarts; SHMLIMIT_NEVER = unknown. */
     uint64_t resets_in_ns;
-    /** How much of the window is used, from 0 to 1. */
+    /** The used part of the window, from 0 to 1. */
     double usage;
 } shmlimit_pace_window_snapshot;
 
@@ -768,7 +771,7 @@ typedef struct shmlimit_transition_snapshot {
     const char *to;
     /** Why the state changed. */
     const char *reason;
-    /** How long ago it was. */
+    /** How long ago the state changed. */
     uint64_t ago_ns;
 } shmlimit_transition_snapshot;
 
@@ -789,38 +792,38 @@ typedef struct shmlimit_snapshot {
     size_t size;
     /** The limiter's name. */
     const char *name;
-    /** The directory it lives in. */
+    /** The directory of the limiter. */
     const char *directory;
     /** The provider whose limits these are. */
     const char *provider;
     /** The kind of breaker: `none`, `fsm` (five states) or `consecutive`. */
     const char *breaker;
     /**
-     * The breaker's state: `normal`, `throttle`, `sleep`, `half_open` or `cache_only`; of a consecutive breaker
-     * `closed`, `open` or `half_open`; without a breaker `normal`.
+     * The breaker's state: `normal`, `throttle`, `sleep`, `half_open` or `cache_only`. A consecutive breaker has
+     * `closed`, `open` or `half_open`, and a limiter without a breaker has `normal`.
      */
     const char *state;
     /** Why the state began; NULL = it has never changed. */
     const char *reason;
     /** Of the gate: the program name of that process. NULL while `gate` is 0. */
     const char *gate_program;
-    /** Of the pace: the window that the gap is for; NULL = there is none. NULL while `pace` is 0. */
+    /** Of the pace: the window that determines the gap; NULL = no window does. NULL while `pace` is 0. */
     const char *pace_bottleneck;
-    /** How long the state has lasted; if it has never changed, since the limiter was made. */
+    /** How long the state has lasted. A state that has never changed lasts since the limiter was created. */
     uint64_t state_for_ns;
     /**
-     * In how long the state ends by itself; SHMLIMIT_NEVER = it does not. A Sleep is not over before the gate
+     * Time until the state ends by itself; SHMLIMIT_NEVER = it does not. A Sleep does not end before the gate
      * opens. In other states it is the time of the next rise of the rate.
      */
     uint64_t eta_ns;
-    /** Of the gate: in how long it opens. 0 while `gate` is 0. */
+    /** Of the gate: time until the gate opens. 0 while `gate` is 0. */
     uint64_t gate_opens_in_ns;
-    /** Of the gate: how long ago it was recorded. 0 while `gate` is 0. */
+    /** Of the gate: how long ago the Retry-After was recorded. 0 while `gate` is 0. */
     uint64_t gate_recorded_ns;
-    /** Of the pace: the smallest gap between calls that response headers taught. 0 while `pace` is 0. */
+    /** Of the pace: the smallest gap between calls, learned from response headers. 0 while `pace` is 0. */
     uint64_t pace_interval_ns;
     /**
-     * Units a second that the breaker allows now; 0 while every call is blocked. Without a five-state breaker it
+     * Units per second that the breaker allows now; 0 while every call is blocked. Without a five-state breaker it
      * is the rate of the first rule.
      */
     double rate;
@@ -832,38 +835,38 @@ typedef struct shmlimit_snapshot {
     uint64_t throttled;
     /** Calls that ended with 5xx. */
     uint64_t server;
-    /** Calls without an answer. */
+    /** Calls without a response. */
     uint64_t net;
     /** Calls that ended with any other 4xx, which says nothing about the server. */
     uint64_t ignored;
-    /** The latencies of these calls, all together. */
+    /** The sum of these latencies. */
     uint64_t latency_sum_ns;
     /**
-     * How many of the calls whose latency was recorded took up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500,
-     * 5000, 10000, 30000 and 60000 ms, each; the last: longer.
+     * Histogram of the recorded latencies. The counts are for up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000,
+     * 2500, 5000, 10000, 30000 and 60000 ms, and for longer.
      */
     uint64_t latency[16];
-    /** How often a damaged state had to be started afresh. */
+    /** How often a damaged state was reset. */
     uint64_t resets;
-    /** Most calls in flight, as configured; 0 = any number. */
+    /** Maximum number of calls in flight, as configured; 0 = unlimited. */
     uint32_t concurrency;
-    /** Most background calls in flight, as configured; 0 = as many as of any priority. */
+    /** Maximum number of background calls in flight, as configured; 0 = no separate limit. */
     uint32_t concurrency_background;
-    /** Most calls in flight in this state; 0 = any number. */
+    /** Maximum number of calls in flight in this state; 0 = unlimited. */
     uint32_t concurrency_now;
-    /** Permits that are out. */
+    /** Permits in use. */
     uint32_t in_flight;
     /** Permits that background calls hold. */
     uint32_t in_flight_background;
-    /** Permits whose holder has exited. They are reclaimed as soon as a call needs one. */
+    /** Permits whose process has exited. They are reclaimed as soon as a call needs one. */
     uint32_t held_by_exited;
     /** 1 = yes, 0 = no: whether an operator has put the limiter offline. */
     uint32_t offline;
-    /** Outcomes that count now. */
+    /** Number of outcomes that count now. */
     uint32_t samples;
-    /** Successive 429. */
+    /** Number of consecutive 429 responses. */
     uint32_t consec429;
-    /** Successive failures, of a consecutive breaker. */
+    /** Number of consecutive failures, for a consecutive breaker. */
     uint32_t failures;
     /** Of the gate: the id of the process that recorded the Retry-After. 0 while `gate` is 0. */
     uint32_t gate_pid;
@@ -873,22 +876,22 @@ typedef struct shmlimit_snapshot {
     const struct shmlimit_rule_snapshot *const *rules;
     /** How many elements `rules` has. */
     size_t rule_count;
-    /** The processes that are attached and alive. */
+    /** The attached processes that are alive. */
     const struct shmlimit_participant_snapshot *const *participants;
     /** How many elements `participants` has. */
     size_t participant_count;
     /**
-     * The calls that wait, in the order in which they will be served. A background call that is owed its
+     * The waiting calls, in the order in which they will be served. A background call that is owed its
      * `background_share` comes before all others.
      */
     const struct shmlimit_waiter_snapshot *const *queue;
     /** How many elements `queue` has. */
     size_t queue_count;
-    /** What the headers said of each window of the provider's. */
+    /** The provider's windows as the headers described them. */
     const struct shmlimit_pace_window_snapshot *const *pace_windows;
     /** How many elements `pace_windows` has. */
     size_t pace_window_count;
-    /** The newest changes of the breaker's state, the newest last. */
+    /** The latest changes of the breaker's state, the newest last. */
     const struct shmlimit_transition_snapshot *const *transitions;
     /** How many elements `transitions` has. */
     size_t transition_count;
@@ -896,32 +899,35 @@ typedef struct shmlimit_snapshot {
     uint64_t granted;
     /** Calls refused. A call that waited counts once, when it gives up. */
     uint64_t refused;
-    /** How often waiting calls looked whether it was their turn. */
+    /** How often waiting calls checked whether it was their turn. */
     uint64_t looked;
-    /** Answers found in a cache. */
+    /** Answers that were found in a cache. */
     uint64_t cache_hits;
-    /** Answers not found in a cache. */
+    /** Answers that were not found in a cache. */
     uint64_t cache_misses;
     /**
-     * How many callers were told to wait before they try again, by how long: up to 1, 2, 5, 10, 25, 50, 100, 250,
-     * 500, 1000, 2500, 5000, 10000, 30000 and 60000 ms, each; the last: longer.
+     * Histogram of how long callers were told to wait before they try again. The counts are for up to 1, 2, 5, 10,
+     * 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000 and 60000 ms, and for longer.
      */
     uint64_t sleep[16];
-    /** The time that callers were told to wait, all together. */
+    /** The total time that callers were told to wait. */
     uint64_t sleep_sum_ns;
     /** Calls by their outcome: an HTTP status, or the name of an error such as `connect_timeout`. */
     const struct shmlimit_code_count *const *codes;
     /** How many elements `codes` has. */
     size_t code_count;
-    /** Of the pause: the program name of that process; of `shmlimit pause`, its user. NULL while `paused` is 0. */
+    /**
+     * Of the pause: the program name of that process; for `shmlimit pause`, the name of its user. NULL while
+     * `paused` is 0.
+     */
     const char *pause_program;
-    /** Of the pause: why, as the operator put it; NULL = no reason was given. NULL while `paused` is 0. */
+    /** Of the pause: the reason that the operator gave; NULL = no reason was given. NULL while `paused` is 0. */
     const char *pause_reason;
-    /** Of the pause: how long it has lasted. 0 while `paused` is 0. */
+    /** Of the pause: how long the pause has lasted. 0 while `paused` is 0. */
     uint64_t paused_for_ns;
     /**
-     * Of the pause: in how long it ends by itself; SHMLIMIT_NEVER = it lasts until the limiter is resumed. 0 while
-     * `paused` is 0.
+     * Of the pause: time until the pause ends by itself; SHMLIMIT_NEVER = it lasts until the limiter is resumed. 0
+     * while `paused` is 0.
      */
     uint64_t pause_ends_in_ns;
     /**
@@ -930,18 +936,18 @@ typedef struct shmlimit_snapshot {
      */
     uint32_t paused;
     /**
-     * Of the pause: the id of the process that paused the limiter. That process may have ended since. 0 while
+     * Of the pause: the id of the process that paused the limiter. That process may have exited since. 0 while
      * `paused` is 0.
      */
     uint32_t pause_pid;
     /** Which waiting call of one priority is next: `process` (the processes take turns) or `fifo`. */
     const char *fairness;
-    /** The share that background calls get in any case, from 0 to 1. */
+    /** The share that background calls always get, from 0 to 1. */
     double background_share;
     /** 1 = there is a gate: its fields begin with `gate`. The gate that a Retry-After closed; 0 = it is open. */
     uint32_t gate;
     /**
-     * 1 = there is a pace: its fields begin with `pace`. The pace that response headers taught; 0 = the limiter
+     * 1 = there is a pace: its fields begin with `pace`. The pace learned from response headers; 0 = the limiter
      * does not read them.
      */
     uint32_t pace;

@@ -4,6 +4,14 @@ use crate::{Error, RateError};
 use shmlimit_kernel::PolicyError;
 
 /// Why a configuration is invalid. Every message names the key.
+///
+/// ```
+/// use shmlimit::{ConfigError, config::Config};
+///
+/// let error = Config::from_toml("concurency = 4").unwrap_err();
+/// assert!(matches!(error, ConfigError::UnknownKey { .. }));
+/// println!("{error}"); // names the key and a similar known key
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

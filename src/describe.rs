@@ -20,12 +20,26 @@ pub fn settings(policy: &Policy) -> Vec<(String, String)> {
 }
 
 /// The settings in which two policies differ, one per line.
+///
+/// ```
+/// # let tmdb = shmlimit::presets::policy("tmdb").unwrap()?;
+/// # let slower = shmlimit::config::set(&tmdb, "rate", "20/s")?;
+/// assert!(shmlimit::describe::differences(&tmdb, &slower).contains("limit"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn differences(there: &Policy, wanted: &Policy) -> String {
     let line = |key: &str, there: &str, wanted: &str| format!("  {key}: {there} there, {wanted} asked for");
     compare(there, wanted, line, "\n")
 }
 
 /// The changes from one policy to another, on one line.
+///
+/// ```
+/// # let tmdb = shmlimit::presets::policy("tmdb").unwrap()?;
+/// # let slower = shmlimit::config::set(&tmdb, "rate", "20/s")?;
+/// println!("{}", shmlimit::describe::changes(&tmdb, &slower));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn changes(before: &Policy, after: &Policy) -> String {
     compare(before, after, |key, before, after| format!("{key} = {after} (was {before})"), ", ")
 }
@@ -85,16 +99,33 @@ fn rate_base(policy: &Policy, i: usize) -> Option<PerSecond> {
 }
 
 /// The rate that `breaker.rate_base` gives a rule, as text: `5/s`.
+///
+/// ```
+/// # let tmdb = shmlimit::presets::policy("tmdb").unwrap()?;
+/// # let slower = shmlimit::config::set(&tmdb, "rate", "20/s")?;
+/// assert_eq!(shmlimit::describe::own_rate_of_breaker(&tmdb, 0), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn own_rate_of_breaker(policy: &Policy, i: usize) -> Option<String> {
     rate_base(policy, i).map(|rate| format!("{}/s", quantity::written(rate.0, 9)))
 }
 
 /// A share in millionths as an exact decimal.
+///
+/// ```
+/// assert_eq!(shmlimit::describe::share(250_000), "0.25");
+/// ```
 pub fn share(millionths: u32) -> String {
     quantity::written(u64::from(millionths), 6)
 }
 
 /// A duration as exact text, in the largest unit that divides it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// assert_eq!(shmlimit::describe::duration(Duration::from_secs(300)), "5m");
+/// ```
 pub fn duration(duration: Duration) -> String {
     quantity::span(duration)
 }

@@ -54,11 +54,22 @@ const VARIABLES: [(&str, &str); 11] = [
 const BUCKET_CAP: &str = "rules.N.burst";
 
 /// All variables that are recognised, with both prefixes.
+///
+/// ```
+/// assert!(shmlimit::environment::variables().any(|name| name == "SHMLIMIT_RATE_BASE"));
+/// ```
 pub fn variables() -> impl Iterator<Item = String> {
     PREFIXES.iter().flat_map(|prefix| VARIABLES.map(|(name, _)| format!("{prefix}{name}")))
 }
 
 /// Why the variables of the environment are invalid. Nothing was changed.
+///
+/// ```
+/// use shmlimit::environment::{EnvError, Patch};
+///
+/// let error = Patch::from_variables([("SHMLIMIT_CONCURRENCY", "many")]).unwrap_err();
+/// assert!(matches!(error, EnvError::BadValue { .. }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvError {
@@ -90,6 +101,18 @@ impl From<EnvError> for Error {
 
 /// A setting that an environment variable changed when the limiter was opened. The change applies to every program
 /// that uses the limiter.
+///
+/// ```
+/// use shmlimit::{environment::Patch, presets};
+///
+/// let tmdb = presets::policy("tmdb").unwrap()?;
+/// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+/// # let patched = patch.apply(&tmdb)?;
+/// for change in patch.changes(&tmdb, &patched) {
+///     println!("{}={} changed {}", change.variable, change.value, change.key);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
@@ -114,6 +137,16 @@ impl fmt::Display for Change {
 }
 
 /// The variables that are set, read and validated.
+///
+/// ```
+/// use shmlimit::{environment::Patch, presets};
+///
+/// let tmdb = presets::policy("tmdb").unwrap()?;
+/// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+/// # let patched = patch.apply(&tmdb)?;
+/// assert_eq!(patched.rules()[0].burst, 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
     entries: Vec<Entry>,
@@ -128,6 +161,12 @@ struct Entry {
 
 impl Patch {
     /// Reads the environment of this process.
+    ///
+    /// ```
+    /// let patch = shmlimit::environment::Patch::read()?;
+    /// println!("{} variables are set", patch.variables().count());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn read() -> Result<Patch, EnvError> {
         let known = |name: &str| VARIABLES.iter().any(|(known, _)| unprefixed(name) == Some(*known));
         let mut variables = Vec::new();
@@ -178,17 +217,44 @@ impl Patch {
     }
 
     /// Whether no variable is set.
+    ///
+    /// ```
+    /// use shmlimit::environment::Patch;
+    ///
+    /// assert!(Patch::from_variables([("HOME", "/")])?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// The variables with their values.
+    ///
+    /// ```
+    /// use shmlimit::{environment::Patch, presets};
+    ///
+    /// let tmdb = presets::policy("tmdb").unwrap()?;
+    /// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+    /// # let patched = patch.apply(&tmdb)?;
+    /// assert_eq!(patch.variables().next(), Some(("SHMLIMIT_BUCKET_CAP", "20")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> + '_ {
         self.entries.iter().map(|entry| (entry.variable.as_str(), entry.value.as_str()))
     }
 
     /// The same variables without those that set these keys, because an explicit setting wins over the environment
     /// (R111).
+    ///
+    /// ```
+    /// use shmlimit::{environment::Patch, presets};
+    ///
+    /// let tmdb = presets::policy("tmdb").unwrap()?;
+    /// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+    /// # let patched = patch.apply(&tmdb)?;
+    /// assert!(patch.without(&["rules.N.burst"]).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn without(mut self, keys: &[&str]) -> Patch {
         self.entries.retain(|entry| !keys.contains(&entry.key.key));
@@ -197,6 +263,16 @@ impl Patch {
 
     /// The policy after the environment of this process is applied. If the variables do not apply to the policy, it
     /// is returned unchanged, and invalid values are not an error.
+    ///
+    /// ```
+    /// use shmlimit::{environment::Patch, presets};
+    ///
+    /// let tmdb = presets::policy("tmdb").unwrap()?;
+    /// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+    /// # let patched = patch.apply(&tmdb)?;
+    /// let patched = Patch::patched(&tmdb)?; // the variables of this process
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn patched(policy: &Policy) -> Result<Policy, EnvError> {
         match policy.breaker().kind() {
             BreakerKind::Fsm => Patch::read()?.apply(policy),
@@ -205,11 +281,31 @@ impl Patch {
     }
 
     /// Whether the variables apply to a limiter with this policy.
+    ///
+    /// ```
+    /// use shmlimit::{environment::Patch, presets};
+    ///
+    /// let tmdb = presets::policy("tmdb").unwrap()?;
+    /// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+    /// # let patched = patch.apply(&tmdb)?;
+    /// assert!(patch.concerns(&tmdb));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn concerns(&self, policy: &Policy) -> bool {
         !self.is_empty() && policy.breaker().kind() == BreakerKind::Fsm
     }
 
     /// The policy with the values of the variables. If the variables do not apply to it, it is returned unchanged.
+    ///
+    /// ```
+    /// use shmlimit::{environment::Patch, presets};
+    ///
+    /// let tmdb = presets::policy("tmdb").unwrap()?;
+    /// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+    /// # let patched = patch.apply(&tmdb)?;
+    /// assert_eq!(patch.apply(&tmdb)?.rules()[0].burst, 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn apply(&self, policy: &Policy) -> Result<Policy, EnvError> {
         if !self.concerns(policy) {
             return Ok(*policy);
@@ -223,6 +319,16 @@ impl Patch {
     }
 
     /// The changes of these variables from one policy to the other.
+    ///
+    /// ```
+    /// use shmlimit::{environment::Patch, presets};
+    ///
+    /// let tmdb = presets::policy("tmdb").unwrap()?;
+    /// let patch = Patch::from_variables([("SHMLIMIT_BUCKET_CAP", "20")])?;
+    /// # let patched = patch.apply(&tmdb)?;
+    /// assert_eq!(patch.changes(&tmdb, &patched)[0].after, "20");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn changes(&self, before: &Policy, after: &Policy) -> Vec<Change> {
         let (mut before, mut after) = (Settings::of(before), Settings::of(after));
         let change = |entry: &Entry| {

@@ -41,31 +41,58 @@ pub struct Rate {
 impl Rate {
     /// Creates a rate of `limit` units per `period`. A limit or a period of zero is an error when the limiter is
     /// opened.
+    ///
+    /// ```
+    /// use shmlimit::Rate;
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(Rate::new(40, Duration::from_secs(10)).to_string(), "40/10s");
+    /// ```
     pub const fn new(limit: u64, period: Duration) -> Rate {
         Rate { limit, period, unit: None, name: None }
     }
 
     /// Creates a rate of `limit` units per second.
+    ///
+    /// ```
+    /// assert_eq!(shmlimit::Rate::per_second(10).to_string(), "10/s");
+    /// ```
     pub const fn per_second(limit: u64) -> Rate {
         Rate::new(limit, Duration::from_secs(1))
     }
 
     /// Creates a rate of `limit` units per minute.
+    ///
+    /// ```
+    /// assert_eq!(shmlimit::Rate::per_minute(100).to_string(), "100/min");
+    /// ```
     pub const fn per_minute(limit: u64) -> Rate {
         Rate::new(limit, MINUTE)
     }
 
     /// Creates a rate of `limit` units per hour.
+    ///
+    /// ```
+    /// assert_eq!("10k/h".parse(), Ok(shmlimit::Rate::per_hour(10_000)));
+    /// ```
     pub const fn per_hour(limit: u64) -> Rate {
         Rate::new(limit, HOUR)
     }
 
     /// Creates a rate of `limit` units per 24 hours.
+    ///
+    /// ```
+    /// assert_eq!("1000/day".parse(), Ok(shmlimit::Rate::per_day(1000)));
+    /// ```
     pub const fn per_day(limit: u64) -> Rate {
         Rate::new(limit, DAY)
     }
 
     /// Counts another unit than requests, such as `tokens`.
+    ///
+    /// ```
+    /// assert_eq!(shmlimit::Rate::per_minute(900).unit("tokens").to_string(), "tokens=900/min");
+    /// ```
     #[must_use]
     pub fn unit(mut self, unit: impl Into<String>) -> Rate {
         self.unit = Some(unit.into());
@@ -73,6 +100,15 @@ impl Rate {
     }
 
     /// Names the rule.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, Rate};
+    ///
+    /// let builder = Limiter::builder("api").directory(directory.path()).rate(Rate::per_day(1000).name("daily"));
+    /// assert_eq!(builder.open()?.rule_name(0).as_deref(), Some("daily"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Rate {
         self.name = Some(name.into());
@@ -124,6 +160,11 @@ impl fmt::Display for Period {
 }
 
 /// Why a text is not a valid rate.
+///
+/// ```
+/// let error = "fast".parse::<shmlimit::Rate>().unwrap_err();
+/// println!("{error}"); // the text, and the allowed form
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rate = {text}: {problem}")]
 pub struct RateError {
@@ -137,11 +178,19 @@ impl RateError {
     }
 
     /// The text, with control characters escaped.
+    ///
+    /// ```
+    /// assert_eq!("fast".parse::<shmlimit::Rate>().unwrap_err().text(), "fast");
+    /// ```
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The problem with the text, and the allowed form: `must be …`.
+    ///
+    /// ```
+    /// assert!("fast".parse::<shmlimit::Rate>().unwrap_err().problem().starts_with("must be"));
+    /// ```
     pub fn problem(&self) -> &str {
         &self.problem
     }

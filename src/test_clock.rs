@@ -42,6 +42,10 @@ pub struct TestClock {
 
 impl TestClock {
     /// A clock that shows 2030-01-01 00:00:00 UTC and stands still.
+    ///
+    /// ```
+    /// assert!(shmlimit::TestClock::new().elapsed().is_zero());
+    /// ```
     pub fn new() -> TestClock {
         TestClock::default()
     }
@@ -77,11 +81,27 @@ impl TestClock {
     }
 
     /// The time that has passed since the clock was created, by [`advance`](Self::advance) and by waiting calls.
+    ///
+    /// ```
+    /// use shmlimit::TestClock;
+    /// use std::time::Duration;
+    ///
+    /// let clock = TestClock::new();
+    /// clock.advance(Duration::from_secs(5));
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(5));
+    /// ```
     pub fn elapsed(&self) -> Duration {
         self.clock.elapsed()
     }
 
     /// The current time of the clock. Deadlines are points on this clock.
+    ///
+    /// ```
+    /// use shmlimit::TestClock;
+    /// use std::time::SystemTime;
+    ///
+    /// assert_eq!(TestClock::starting_at(SystemTime::UNIX_EPOCH).now(), SystemTime::UNIX_EPOCH);
+    /// ```
     pub fn now(&self) -> SystemTime {
         self.clock.now()
     }

@@ -37,6 +37,12 @@ use crate::{ConfigError, presets};
 use shmlimit_kernel::Policy;
 
 /// A valid configuration.
+///
+/// ```
+/// let config = shmlimit::config::Config::preset("tmdb")?;
+/// assert_eq!(config.policy().concurrency(), Some(4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     settings: Settings,
@@ -45,22 +51,49 @@ pub struct Config {
 
 impl Config {
     /// Reads a configuration file. Unknown keys, and settings that this version does not support, are errors.
+    ///
+    /// ```
+    /// use shmlimit::config::Config;
+    ///
+    /// assert_eq!(Config::from_toml("concurrency = 4")?.policy().concurrency(), Some(4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
         Config::new(read::settings(text, false)?)
     }
 
     /// Reads a configuration file for a run with a single caller, such as a simulation. `[cluster]` is ignored,
     /// because it has no meaning there.
+    ///
+    /// ```
+    /// use shmlimit::config::Config;
+    ///
+    /// assert_eq!(Config::from_toml_alone("concurrency = 4")?.policy().concurrency(), Some(4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_toml_alone(text: &str) -> Result<Config, ConfigError> {
         Config::new(read::settings(text, true)?)
     }
 
     /// The configuration of a preset.
+    ///
+    /// ```
+    /// use shmlimit::config::Config;
+    ///
+    /// assert_eq!(Config::preset("tmdb")?.policy().rules()[0].limit, 35);
+    /// assert!(Config::preset("tmbd").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn preset(name: &str) -> Result<Config, ConfigError> {
         Config::new(preset_settings(name)?)
     }
 
     /// A configuration without rules and without a concurrency limit: a base for single settings.
+    ///
+    /// ```
+    /// assert!(shmlimit::config::Config::empty()?.policy().rules().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn empty() -> Result<Config, ConfigError> {
         Config::new(Settings::default())
     }
@@ -92,12 +125,22 @@ impl Config {
     }
 
     /// The policy that a limiter with this configuration uses.
+    ///
+    /// ```
+    /// assert_eq!(shmlimit::config::Config::preset("tmdb")?.policy().rules()[0].burst, 35);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
     /// The wall-clock time at the zero of a virtual clock, in nanoseconds since 1970. A limiter on a real clock
     /// does not use it.
+    ///
+    /// ```
+    /// assert_eq!(shmlimit::config::Config::from_toml("epoch_ns = 1000")?.epoch_ns(), 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn epoch_ns(&self) -> u64 {
         self.settings.epoch_ns
     }

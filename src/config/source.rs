@@ -26,6 +26,12 @@ pub struct ConfigSource {
 
 impl ConfigSource {
     /// Starts from this preset, regardless of the limiter's name.
+    ///
+    /// ```
+    /// let source = shmlimit::config::ConfigSource::default().preset("tmdb");
+    /// assert_eq!(source.policy("any-name")?.concurrency(), Some(4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn preset(mut self, name: impl Into<String>) -> ConfigSource {
         self.preset = Some(name.into());
@@ -33,6 +39,12 @@ impl ConfigSource {
     }
 
     /// Starts from the text of a configuration file (`docs/configuration.md`), which may name a preset itself.
+    ///
+    /// ```
+    /// let source = shmlimit::config::ConfigSource::default().text("concurrency = 2");
+    /// assert_eq!(source.policy("api")?.concurrency(), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn text(mut self, toml: impl Into<String>) -> ConfigSource {
         self.text = Some(toml.into());
@@ -42,6 +54,12 @@ impl ConfigSource {
     /// Adds one setting on top: `rate` (`35/s`, or several: `100/min, tokens=30k/min`), `burst` or `algorithm` of
     /// the only rule, or any key of a file (`concurrency`, `breaker.kind`, `rules.1.limit`). If a key is given
     /// twice, the last value is used. Several rates replace all rules of a preset or a file.
+    ///
+    /// ```
+    /// let source = shmlimit::config::ConfigSource::default().setting("rate", "100/min, tokens=30k/min");
+    /// assert_eq!(source.policy("api")?.rules().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> ConfigSource {
         self.settings.push((key.into(), value.into()));
@@ -49,12 +67,22 @@ impl ConfigSource {
     }
 
     /// Whether this source contains no preset, text or setting.
+    ///
+    /// ```
+    /// assert!(shmlimit::config::ConfigSource::default().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         *self == ConfigSource::default()
     }
 
     /// The policy for a limiter with this name. Single settings go on top of the text, of the preset, or of the
     /// preset with the limiter's own name.
+    ///
+    /// ```
+    /// let source = shmlimit::config::ConfigSource::default().setting("concurrency", "2");
+    /// assert_eq!(source.policy("tmdb")?.concurrency(), Some(2)); // on top of the preset
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn policy(&self, name: &str) -> Result<Policy, ConfigError> {
         self.policy_with(name, &Overrides::default())
     }

@@ -58,6 +58,12 @@ pub trait Parser: Sync {
 
 shmlimit_kernel::named_enum! {
     /// The provider whose header format is read. Limiters store the codes, so a code never changes its meaning.
+    ///
+    /// ```
+    /// use shmlimit::policy::HeaderFormat;
+    ///
+    /// assert_eq!("github".parse(), Ok(HeaderFormat::GitHub));
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum HeaderFormat {
@@ -79,6 +85,10 @@ shmlimit_kernel::named_enum! {
     /// All formats.
     pub const ALL;
     /// The name in configuration files.
+    ///
+    /// ```
+    /// assert_eq!(shmlimit::policy::HeaderFormat::GitHub.as_str(), "github");
+    /// ```
     pub const fn as_str;
     impl FromStr;
     /// The names in configuration files, in the order of the variants.
@@ -89,6 +99,7 @@ shmlimit_kernel::named_enum! {
 
 impl HeaderFormat {
     /// The parser of this format.
+    #[doc(hidden)]
     pub const fn parser(self) -> &'static dyn Parser {
         match self {
             HeaderFormat::Binance => &Binance,
@@ -102,11 +113,23 @@ impl HeaderFormat {
     }
 
     /// The format of a stored code; `None` if this version does not know it.
+    ///
+    /// ```
+    /// use shmlimit::policy::HeaderFormat;
+    ///
+    /// assert_eq!(HeaderFormat::of(HeaderFormat::GitHub.code()), Some(HeaderFormat::GitHub));
+    /// ```
     pub fn of(code: HeaderCode) -> Option<HeaderFormat> {
         HeaderFormat::from_code(code.0.get())
     }
 
     /// The code that a policy stores.
+    ///
+    /// ```
+    /// use shmlimit::policy::HeaderFormat;
+    ///
+    /// assert_ne!(HeaderFormat::GitHub.code(), HeaderFormat::Ietf.code());
+    /// ```
     pub const fn code(self) -> HeaderCode {
         match NonZeroU8::new(self as u8) {
             Some(code) => HeaderCode(code),

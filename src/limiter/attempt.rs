@@ -141,7 +141,7 @@ impl LimiterSegment {
             return None;
         }
         slots::tally(segment.words(), attachment.slot, slot::REFUSED);
-        Some(refusal.into())
+        Some(Refusal::of(refusal))
     }
 
     /// Refuses without the lock, from one consistent read. `None` if the call may be admitted, or a timer is due.
@@ -164,7 +164,7 @@ impl LimiterSegment {
         }
         slots::tally(segment.words(), attachment.slot, slot::REFUSED);
         self.log_refusal(&refusal);
-        Some(refusal.into())
+        Some(Refusal::of(refusal))
     }
 
     /// Decides for any number of rules under the lock, if the lock is free and no call waits. Returns `None` in any
@@ -199,7 +199,7 @@ impl LimiterSegment {
             Err(refusal) if segment.expect_refusal(raw, &refusal) => {
                 slots::tally(segment.words(), attachment.slot, slot::REFUSED);
                 self.log_refusal(&refusal);
-                Some(Err(AcquireError::Refused(refusal.into())))
+                Some(Err(AcquireError::refused(refusal)))
             }
             _ => None,
         }
@@ -255,7 +255,7 @@ impl LimiterSegment {
         }
         slots::tally(segment.words(), attachment.slot, slot::REFUSED);
         self.log_refusal(&refusal);
-        Err(AcquireError::Refused(refusal.into()))
+        Err(AcquireError::refused(refusal))
     }
 
     /// Reclaims the queue entries of dead processes. The fast paths are closed while the queue is not empty. If
@@ -298,6 +298,6 @@ impl LimiterSegment {
             checked_at,
         };
         self.log_refusal(&refusal);
-        AcquireError::Refused(refusal.into())
+        AcquireError::refused(refusal)
     }
 }

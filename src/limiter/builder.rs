@@ -9,6 +9,18 @@ use shmlimit_segment::{AttachOptions, ClockSource, Role};
 use std::path::PathBuf;
 
 /// The behaviour of opening if the limiter exists with settings that differ from the requested ones.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use shmlimit::{Limiter, OnMismatch};
+///
+/// let builder = || Limiter::builder("api").directory(directory.path());
+/// builder().rate("100/min").open()?;
+/// assert!(builder().rate("60/min").open().is_err());
+/// let limiter = builder().rate("60/min").on_mismatch(OnMismatch::Adopt).open()?;
+/// assert_eq!(limiter.policy()?.rules()[0].limit, 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnMismatch {
@@ -22,7 +34,14 @@ pub enum OnMismatch {
     Update,
 }
 
-/// The options for opening a limiter; made by [`Limiter::builder`].
+/// The options for opening a limiter; made by [`Limiter::builder`](crate::Limiter::builder).
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("10/s").concurrency(4).open()?;
+/// assert_eq!(limiter.name(), "api");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(super) name: String,
@@ -68,6 +87,13 @@ impl Builder {
     /// The directory of the limiter. Default: the first of `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/shmlimit` if
     /// it is usable, `/var/tmp/shmlimit-UID`. If `/var/tmp` is on overlayfs, as in most containers,
     /// `/dev/shm/shmlimit-UID` takes its place.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("10/s").open()?;
+    /// assert_eq!(limiter.directory(), directory.path());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
         self.directory = Some(path.into());
@@ -120,6 +146,13 @@ impl Builder {
     }
 
     /// The maximum number of calls in flight, of all programs together.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).concurrency(4).open()?;
+    /// assert_eq!(limiter.policy()?.concurrency(), Some(4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn concurrency(mut self, calls: u64) -> Builder {
         self.single.concurrency = Some(calls);
@@ -127,6 +160,16 @@ impl Builder {
     }
 
     /// The algorithm that counts the rule (`docs/algorithms.md`). For limiters with one rule.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Algorithm, Limiter};
+    ///
+    /// let builder = Limiter::builder("api").directory(directory.path()).rate("1000/day");
+    /// let limiter = builder.algorithm(Algorithm::FixedWindow).open()?;
+    /// assert_eq!(limiter.policy()?.rules()[0].algorithm, Algorithm::FixedWindow);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn algorithm(mut self, algorithm: Algorithm) -> Builder {
         self.single.algorithm = Some(algorithm);
@@ -160,6 +203,16 @@ impl Builder {
     /// The limiter must have exactly this policy. A new limiter is created with it; opening an existing limiter
     /// with another policy is an error (R144). Single settings go on top. Without a policy and settings, an
     /// existing limiter is used as it is, and a new one is created from the preset of the same name.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
+    /// let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// assert_eq!(limiter.policy()?, policy);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.policy = Some(policy);
@@ -187,6 +240,15 @@ impl Builder {
     }
 
     /// Shares the directory with the members of a user group. [`Account::group`] finds the group by name.
+    ///
+    /// ```no_run
+    /// use shmlimit::{Account, Limiter};
+    ///
+    /// if let Some(group) = Account::group("staff")? {
+    ///     Limiter::builder("api").rate("10/s").shared_with(group).open()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn shared_with(mut self, group: impl Into<Account>) -> Builder {
         self.shared_with = Some(group.into());
@@ -195,6 +257,12 @@ impl Builder {
 
     /// The queue group of this process. Processes of one group take turns in the queue together, as if they were
     /// one process (R143). Default: `SHMLIMIT_GROUP`; without it each process is its own group.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("10/s").group("workers").open()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn group(mut self, name: impl Into<String>) -> Builder {
         self.group = Some(name.into());
@@ -203,6 +271,13 @@ impl Builder {
 
     /// The name that `status` shows for this participant, cut to 15 bytes. Default: the name of the program. It is
     /// for programs that call on behalf of others, as `shmlimit run` does.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("10/s").program("nightly").open()?;
+    /// assert_eq!(limiter.snapshot()?.participants[0].program, "nightly");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn program(mut self, name: &str) -> Builder {
         self.bounds.program = [0; 16];
@@ -212,6 +287,12 @@ impl Builder {
     }
 
     /// Allows a network file system, at the caller's own risk (R135).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("10/s").allow_network_fs().open()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn allow_network_fs(mut self) -> Builder {
         self.network = true;
@@ -220,6 +301,13 @@ impl Builder {
 
     /// Ignores environment variables such as `SHMLIMIT_RATE_BASE`. Without this option, they change the settings of
     /// a limiter with a five-state breaker when it is opened (R109; [`crate::environment`]).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let limiter = shmlimit::Limiter::builder("tmdb").directory(directory.path()).ignore_environment().open()?;
+    /// assert!(limiter.environment_changes().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn ignore_environment(mut self) -> Builder {
         self.environment = false;

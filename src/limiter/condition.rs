@@ -22,6 +22,14 @@ impl OutcomeCounts {
 
 impl Condition {
     /// The condition as names and values, as in [`Snapshot::document`](crate::Snapshot::document).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let document = limiter.snapshot()?.condition.document();
+    /// assert!(document.iter().any(|(name, _)| name == "error_ratio"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn document(&self) -> Document {
         schema::document(self)
     }

@@ -26,6 +26,15 @@ impl Limiter {
     /// The changes that environment variables such as `SHMLIMIT_RATE_BASE` made when this handle opened the limiter
     /// (R109). The changes apply to every program that uses the limiter, until the settings change again. Empty if
     /// the limiter already had these values.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// for change in limiter.environment_changes() {
+    ///     println!("{} set {} to {}", change.variable, change.key, change.after);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn environment_changes(&self) -> &[Change] {
         self.shared.environment.get().map_or(&[], Vec::as_slice)
     }
@@ -33,6 +42,13 @@ impl Limiter {
     /// Whether opening this handle created the limiter in a used-up state. This happens when its file was deleted
     /// by hand while other programs have it open, because their usage is unknown. The limiter refills as an empty
     /// one does. [`Builder::replace`](crate::Builder::replace) starts with a full one.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert!(!limiter.was_made_used_up());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn was_made_used_up(&self) -> bool {
         self.shared.made_used_up.get().is_some_and(|used_up| *used_up)
     }
@@ -64,6 +80,14 @@ impl Limiter {
 
     /// Counts a cache lookup: found (`hit`) or not found. The counts are for people and dashboards, and no decision
     /// depends on them (R116).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// limiter.count_cache(true)?;
+    /// assert_eq!(limiter.snapshot()?.counts.cache_hits, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn count_cache(&self, hit: bool) -> Result<(), Error> {
         self.follow(|link| {
             let deadline = link.segment.deadline();
@@ -82,6 +106,13 @@ impl Limiter {
     /// The stored state of the breaker. A due timer acts only with the next call. The result is
     /// [`BreakerState::Normal`] without a breaker and for a closed one. [`snapshot`](Limiter::snapshot) gives more
     /// details at a higher cost.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(limiter.state()?, shmlimit::BreakerState::Normal);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn state(&self) -> Result<BreakerState, Error> {
         self.follow(|link| link.segment.look(|view| view.health().state()))
     }

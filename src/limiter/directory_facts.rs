@@ -10,6 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The directory that limiters use, and its properties.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// let facts = shmlimit::Limiter::directory_facts(Some(directory.path()), false)?;
+/// assert_eq!(facts.path, directory.path());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DirectoryFacts {
@@ -31,6 +38,15 @@ pub struct DirectoryFacts {
 }
 
 /// The kind of storage that a directory is on.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use shmlimit::{Limiter, Storage};
+///
+/// let facts = Limiter::directory_facts(Some(directory.path()), false)?;
+/// assert!(!matches!(facts.storage, Storage::Network(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Storage {
@@ -47,6 +63,13 @@ pub enum Storage {
 
 impl Limiter {
     /// The directory that would be used (default: the usual one), and its properties. Creates nothing.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let facts = shmlimit::Limiter::directory_facts(Some(directory.path()), false)?;
+    /// println!("{} belongs to {}", facts.path.display(), facts.owner.name());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn directory_facts(
         directory: Option<&Path>,
         allow_network_fs: bool,
@@ -75,24 +98,51 @@ impl Limiter {
 impl DirectoryFacts {
     /// Tests with a temporary file whether memory can be shared in this directory, and whether a liveness lock
     /// shows that its process is alive. Leaves no file behind.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// shmlimit::Limiter::directory_facts(Some(directory.path()), false)?.self_test()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn self_test(&self) -> Result<(), Error> {
         self.directory.self_test()
     }
 
     /// How the permissions of a segment in this directory, or of the creation lock, differ from those of a new one,
     /// for people.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let facts = shmlimit::Limiter::directory_facts(Some(directory.path()), false)?;
+    /// assert_eq!(facts.permission_mismatch("api.shm")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn permission_mismatch(&self, file_name: &str) -> Result<Option<String>, Error> {
         self.directory.permission_mismatch(file_name)
     }
 
     /// Gives a segment in this directory, or the creation lock, the permissions of a new one. A file of another
     /// owner is left alone. Returns the new permissions, for people, if that changed anything.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let facts = shmlimit::Limiter::directory_facts(Some(directory.path()), false)?;
+    /// assert_eq!(facts.fix_permissions("api.shm")?, None); // nothing to fix
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fix_permissions(&self, file_name: &str) -> Result<Option<String>, Error> {
         self.directory.fix_permissions(file_name)
     }
 }
 
 /// The clock that all limiters of the machine share, as this process reads it.
+///
+/// ```
+/// println!("booted {:?} ago", shmlimit::ClockFacts::read()?.since_boot);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ClockFacts {
@@ -106,6 +156,11 @@ pub struct ClockFacts {
 
 impl ClockFacts {
     /// Reads the clocks. Fails if a clock or the identity of the boot is not available.
+    ///
+    /// ```
+    /// assert!(!shmlimit::ClockFacts::read()?.wall.is_zero());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn read() -> io::Result<ClockFacts> {
         let clock = Clock::discover()?;
         sys::boot_id()?;

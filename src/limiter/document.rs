@@ -7,9 +7,29 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 /// Names and values in the order in which they are printed. The names are a contract: docs/status-json.md.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// for (name, value) in limiter.snapshot()?.document() {
+///     println!("{name}: {value:?}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Document = Vec<(Cow<'static, str>, Value)>;
 
 /// One value of a [`Document`]. Times are whole nanoseconds, and their names end in `_ns`.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// use shmlimit::Value;
+///
+/// let document = limiter.snapshot()?.document();
+/// let (_, name) = document.iter().find(|(key, _)| key == "name").unwrap();
+/// assert_eq!(*name, Value::Text("api".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {

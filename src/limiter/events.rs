@@ -241,6 +241,17 @@ mod tests {
 }
 
 /// A change of the breaker's state.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use shmlimit::{BreakerCommand, BreakerState, Limiter};
+///
+/// let limiter = Limiter::builder("tmdb").directory(directory.path()).open()?;
+/// for transition in limiter.force(BreakerCommand::Sleep)? {
+///     assert_eq!(transition.to, BreakerState::Sleep);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transition {

@@ -5,7 +5,7 @@
 //! JSON, and about `NULL`, 0 or `SHMLIMIT_NEVER` in C.
 
 use super::document::Value;
-use super::outcome::OutcomeCode;
+use super::outcome_code::OutcomeCode;
 use super::schema::{COUNTER, FieldType, FieldValue, GAUGE, Kind, named, snapshot};
 use shmlimit_kernel::breaker::{BreakerState, TransitionCause};
 use shmlimit_kernel::policy::BreakerKind;
@@ -333,6 +333,10 @@ snapshot! {
 }
 
 /// Identifies a group of processes that take their turns in the queue together.
+///
+/// ```
+/// assert_eq!(shmlimit::GroupId(255).to_string(), "00000000000000ff");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GroupId(pub u64);
 

@@ -12,6 +12,15 @@ use std::time::Duration;
 /// The right to make one call. It holds a permit until it is released, cancelled or dropped.
 ///
 /// A grant belongs to the process that acquired it. After a fork, the child's copy does nothing.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let grant = limiter.acquire(&shmlimit::Request::new())?;
+/// // … call the API …
+/// grant.record(&shmlimit::Outcome::http(200, &[]))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping a grant gives its permit back at once"]
 pub struct Grant<'l> {
@@ -27,6 +36,14 @@ impl<'l> Grant<'l> {
     }
 
     /// Ends the call and returns the permit. Dropping the grant does the same, but cannot report a failure.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// # let grant = limiter.acquire(&shmlimit::Request::new())?;
+    /// grant.release()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn release(self) -> Result<(), Error> {
         let (link, attachment_id, ticket) = self.disarm();
         Ok(link.release(attachment_id, &ticket)?)
@@ -74,6 +91,14 @@ impl<'l> Grant<'l> {
 
     /// How long from now the call should be delayed, so that a leaky bucket sends calls at even intervals (R25).
     /// Zero for all other rules.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// # let grant = limiter.acquire(&shmlimit::Request::new())?;
+    /// std::thread::sleep(grant.delay()); // zero for all rules except leaky buckets
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn delay(&self) -> Duration {
         Duration::from_nanos(self.ticket.delay.0)
     }
@@ -128,24 +153,70 @@ impl Drop for Grant<'_> {
 pub struct Refusal(shmlimit_kernel::Refusal);
 
 impl Refusal {
+    /// The kernel's refusal.
+    #[inline(always)]
+    pub(super) const fn of(refusal: shmlimit_kernel::Refusal) -> Refusal {
+        Refusal(refusal)
+    }
+
     /// The first layer that refused the call.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # use shmlimit::{AcquireError, Limiter, Request};
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).rate("1/day").open()?;
+    /// # limiter.acquire(&Request::new())?.release()?;
+    /// let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { panic!() };
+    /// assert_eq!(refusal.reason(), shmlimit::Reason::Rate);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reason(&self) -> Reason {
         self.0.reason
     }
 
     /// The index of the rule in the policy, if a rule refused the call.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # use shmlimit::{AcquireError, Limiter, Request};
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).rate("1/day").open()?;
+    /// # limiter.acquire(&Request::new())?.release()?;
+    /// let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { panic!() };
+    /// assert_eq!(refusal.rule(), Some(0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn rule(&self) -> Option<usize> {
         self.0.rule.map(usize::from)
     }
 
     /// The time after which the layer in [`reason`](Self::reason) admits the call, if no other call comes first;
     /// `None` = never, or unknown.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # use shmlimit::{AcquireError, Limiter, Request};
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).rate("1/day").open()?;
+    /// # limiter.acquire(&Request::new())?.release()?;
+    /// let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { panic!() };
+    /// assert!(refusal.retry_after().unwrap().as_secs() > 86_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         self.after(self.0.retry_at)
     }
 
     /// The earliest time at which the call could be served: a call with a shorter deadline is refused. `None` =
     /// never, or unknown, for example for a pause without an end or while all permits are in use.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # use shmlimit::{AcquireError, Limiter, Request};
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).rate("1/day").open()?;
+    /// # limiter.acquire(&Request::new())?.release()?;
+    /// let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { panic!() };
+    /// assert!(refusal.ready_after() >= refusal.retry_after());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ready_after(&self) -> Option<Duration> {
         self.after(self.0.ready_at).filter(|wait| !wait.is_zero())
     }
@@ -153,19 +224,22 @@ impl Refusal {
     /// The time until calls are possible again if the breaker or the gate blocks all of them. It is like
     /// [`retry_after`](Self::retry_after), except that a Sleep does not end before the gate of a longer Retry-After
     /// opens. `None` = never, or unknown.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # use shmlimit::{AcquireError, Limiter, Request};
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).rate("1/day").open()?;
+    /// # limiter.acquire(&Request::new())?.release()?;
+    /// let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { panic!() };
+    /// assert!(refusal.eta().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn eta(&self) -> Option<Duration> {
         self.after(self.0.eta())
     }
 
     fn after(&self, at: Option<shmlimit_kernel::Time>) -> Option<Duration> {
         at.map(|at| Duration::from_nanos(at.since(self.0.checked_at).0))
-    }
-}
-
-impl From<shmlimit_kernel::Refusal> for Refusal {
-    #[inline(always)]
-    fn from(refusal: shmlimit_kernel::Refusal) -> Refusal {
-        Refusal(refusal)
     }
 }
 
@@ -187,6 +261,19 @@ impl fmt::Display for Refusal {
 }
 
 /// Why a call has no grant.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use shmlimit::{AcquireError, Limiter, Request};
+///
+/// let limiter = Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// match limiter.try_acquire(&Request::new()) {
+///     Ok(grant) => grant.release()?,
+///     Err(AcquireError::Refused(refusal)) => println!("not now: {refusal}"),
+///     Err(AcquireError::Failed(error)) => return Err(error.into()),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum AcquireError {
     /// The limiter refused the call for now.
@@ -204,10 +291,11 @@ impl From<Error> for AcquireError {
     }
 }
 
-impl From<shmlimit_kernel::Refusal> for AcquireError {
+impl AcquireError {
+    /// The kernel's refusal as an error.
     #[inline]
-    fn from(refusal: shmlimit_kernel::Refusal) -> AcquireError {
-        AcquireError::Refused(refusal.into())
+    pub(super) const fn refused(refusal: shmlimit_kernel::Refusal) -> AcquireError {
+        AcquireError::Refused(Refusal::of(refusal))
     }
 }
 

@@ -27,6 +27,14 @@ const READ_INTERVAL: Duration = Duration::from_millis(5);
 const READ_TRIES: u32 = 20;
 
 /// A limiter's file as an observer sees it, without attaching.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let seen = shmlimit::Limiter::builder("api").directory(directory.path()).inspect()?.unwrap();
+/// assert!(!seen.unsound && !seen.unfinished && seen.lost_permits == 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -67,6 +75,16 @@ pub struct Inspection {
 }
 
 /// The process that holds the lock of a segment.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let seen = shmlimit::Limiter::builder("api").directory(directory.path()).inspect()?.unwrap();
+/// if let Some(holder) = seen.lock {
+///     println!("{} ({}) holds the lock", holder.program, holder.pid);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LockHolder {
@@ -80,6 +98,14 @@ pub struct LockHolder {
 }
 
 /// One attached process.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let seen = shmlimit::Limiter::builder("api").directory(directory.path()).inspect()?.unwrap();
+/// assert!(seen.attached[0].alive && seen.attached[0].held == 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Attached {
@@ -125,6 +151,13 @@ impl Builder {
 impl super::Limiter {
     /// Reclaims the slots, permits and queue places of all dead processes. Calls that need them do this anyway, so
     /// this is for maintenance. Returns the number of dead processes.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(limiter.reclaim_dead()?, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reclaim_dead(&self) -> Result<usize, Error> {
         self.follow(|link| {
             let deadline = link.segment.deadline();

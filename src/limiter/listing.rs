@@ -8,6 +8,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What [`Limiter::list`] found.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let listing = shmlimit::Limiter::list(Some(directory.path()))?;
+/// println!("{} limiters in {}", listing.names.len(), listing.directory.display());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
@@ -24,6 +32,13 @@ impl Limiter {
     ///
     /// A missing directory is an error, unless a better directory was not used. In that case the list is empty, and
     /// the note says why.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(shmlimit::Limiter::list(Some(directory.path()))?.names, ["api"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
         let places = paths::places(directory);
         let (found, note) = Directory::look(&places, Allowances { make: false, network: true });

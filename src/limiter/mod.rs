@@ -16,6 +16,7 @@ mod non_blocking;
 mod on_test_clock;
 mod opening;
 mod outcome;
+mod outcome_code;
 mod owned;
 mod pause;
 mod pending;
@@ -39,7 +40,8 @@ pub use fields::{
 pub use grant::{AcquireError, Grant, Refusal};
 pub use inspect::{Attached, Inspection, LockHolder};
 pub use listing::Listing;
-pub use outcome::{Advice, NetError, Outcome, OutcomeCode};
+pub use outcome::{Advice, Outcome};
+pub use outcome_code::{NetError, OutcomeCode};
 pub use owned::OwnedGrant;
 pub use pause::{PauseRequest, Paused};
 pub use pending::{PendingAcquire, Step};
@@ -66,6 +68,14 @@ const MAX_SUCCESSORS: usize = 4;
 ///
 /// It is cheap to clone, and usable from any thread and from a forked child. Open it once per process, because each
 /// `open` takes a slot.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let same = limiter.clone(); // for another thread
+/// assert_eq!(same.name(), "api");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Limiter {
     shared: Arc<Shared>,
@@ -97,6 +107,11 @@ fn nanos(duration: Duration) -> u64 {
 
 impl Limiter {
     /// Opens a limiter in the usual directory. Creates it from the preset of the same name if it does not exist.
+    ///
+    /// ```no_run
+    /// let limiter = shmlimit::Limiter::open("tmdb")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(name: &str) -> Result<Limiter, Error> {
         Limiter::builder(name).open()
     }
@@ -136,32 +151,76 @@ impl Limiter {
     }
 
     /// The limiter's name.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(limiter.name(), "api");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name(&self) -> &str {
         self.shared.name.as_str()
     }
 
     /// The directory of the limiter.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(limiter.directory(), directory.path());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn directory(&self) -> &Path {
         self.shared.directory.path()
     }
 
     /// Whether the directory is emptied when the machine boots.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// if limiter.is_volatile() {
+    ///     println!("{} is empty after a reboot", limiter.directory().display());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_volatile(&self) -> bool {
         self.shared.directory.is_volatile()
     }
 
     /// Why a better directory was not used, for people.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(limiter.directory_note(), None); // the directory was given
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn directory_note(&self) -> Option<&str> {
         self.shared.directory.note.as_deref()
     }
 
     /// The effective policy.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(limiter.policy()?.rules()[0].limit, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn policy(&self) -> Result<Policy, Error> {
         self.follow(|link| link.segment.policy())
     }
 
     /// The name of the rule at this index in the policy, as [`Refusal::rule`] returns it. This is cheaper than
     /// reading the whole policy.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert!(limiter.rule_name(0).is_some() && limiter.rule_name(1).is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn rule_name(&self, place: usize) -> Option<String> {
         let name = self.follow(|link| link.segment.look(|view| view.rule_name(place))).ok()??;
         Some(name.as_str().to_owned())
@@ -169,6 +228,15 @@ impl Limiter {
 
     /// Applies another policy, at once for all processes. Counts are kept, and clipped to a smaller capacity
     /// (R110). Units cannot change while a limiter is in use.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let slower = shmlimit::config::set(&limiter.policy()?, "rate", "50/min")?;
+    /// limiter.set_policy(&slower)?;
+    /// assert_eq!(limiter.policy()?.rules()[0].limit, 50);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
         self.follow(|link| link.change_policy(|_| Ok(*policy)).map(drop))
     }

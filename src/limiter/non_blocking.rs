@@ -38,6 +38,13 @@ impl Limiter {
 
     /// Whether a process is changing the segment at this moment, so that the next call may have to wait for the
     /// lock. This is only a hint.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert!(!limiter.is_busy());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.newest().segment.is_busy()
@@ -46,6 +53,14 @@ impl Limiter {
 
 impl OwnedGrant {
     /// The same as [`Limiter::is_busy`], for the limiter of this grant.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// # let grant = limiter.acquire(&shmlimit::Request::new())?.into_owned();
+    /// assert!(!grant.is_busy());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.link().is_some_and(|link| link.segment.is_busy())

@@ -24,6 +24,12 @@ const UNLOCKED_TRIES: usize = 8;
 impl Builder {
     /// Opens the limiter, and creates it if it does not exist. [`on_mismatch`](Self::on_mismatch) decides what
     /// happens if it exists with other settings.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("10/s").open()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(self) -> Result<Limiter, Error> {
         until_settled(|| self.open_now())
     }
@@ -122,6 +128,15 @@ impl Builder {
     }
 
     /// Opens the limiter only if it exists. Creates neither the limiter nor its directory.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Error, Limiter};
+    ///
+    /// let builder = Limiter::builder("api").directory(directory.path());
+    /// assert!(matches!(builder.open_existing(), Err(Error::UnknownLimiter { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open_existing(self) -> Result<Limiter, Error> {
         until_settled(|| self.open_existing_now())
     }
@@ -135,6 +150,16 @@ impl Builder {
     }
 
     /// Creates the limiter. Fails if it exists already.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Error, Limiter};
+    ///
+    /// let builder = Limiter::builder("api").directory(directory.path()).rate("10/s");
+    /// builder.clone().create()?;
+    /// assert!(matches!(builder.create(), Err(Error::AlreadyExists { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn create(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
         let policy = self.made_from(&name, &directory)?;
@@ -149,6 +174,14 @@ impl Builder {
     }
 
     /// Creates a new limiter in place of the existing one, if any. Its users switch to the new one within a second.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let faster = shmlimit::Limiter::builder("api").directory(directory.path()).rate("200/min").replace()?;
+    /// assert_eq!(faster.policy()?.rules()[0].limit, 200);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn replace(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
         let seed = InitialState::fresh(self.made_from(&name, &directory)?);

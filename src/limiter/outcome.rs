@@ -2,6 +2,7 @@
 
 use super::Limiter;
 use super::events::{self, Transition};
+use super::outcome_code::{NetError, OutcomeCode};
 use super::ratio;
 use super::segment_chain::LimiterSegment;
 use crate::headers::{self, Header, HeaderFormat, Reading};
@@ -16,35 +17,11 @@ use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue;
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{Nanos, Priority, Ticket, UnknownName};
+use shmlimit_kernel::{Nanos, Priority, Ticket};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
 use shmlimit_segment::{Attachment, Tx, Wakeups};
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
-
-shmlimit_kernel::named_enum! {
-    /// Why a call got no response (R43).
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum NetError {
-        /// The connection was not established in time.
-        ConnectTimeout => "connect_timeout",
-        /// The response did not arrive in time.
-        ReadTimeout => "read_timeout",
-        /// The name does not exist, or no name server answered.
-        Dns => "dns",
-        /// The connection was refused or broke.
-        Connection => "connection",
-    }
-    /// All errors.
-    pub const ALL;
-    /// The name in configuration, JSON and other languages.
-    pub const fn as_str;
-    /// The names, in the order of the variants.
-    pub const NAMES;
-    impl FromStr;
-}
 
 /// How a call ended.
 ///
@@ -73,71 +50,6 @@ enum End {
     NoAnswer(NetError),
 }
 
-/// The code under which an outcome is counted (R116).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OutcomeCode {
-    /// An HTTP status.
-    Status(u16),
-    /// A call without a response.
-    Error(NetError),
-    /// Any status after the first 63 different ones.
-    Other,
-}
-
-impl OutcomeCode {
-    const fn number(self) -> u16 {
-        match self {
-            OutcomeCode::Status(status) => status,
-            OutcomeCode::Error(error) => error as u16 + 1,
-            OutcomeCode::Other => 0,
-        }
-    }
-
-    /// The code with this stored number. An invalid number gives `Other`.
-    pub(super) fn of(number: u16) -> OutcomeCode {
-        let error = NetError::ALL.into_iter().find(|error| OutcomeCode::Error(*error).number() == number);
-        match (error, OutcomeClass::of_status(number)) {
-            (Some(error), _) => OutcomeCode::Error(error),
-            (None, Some(_)) => OutcomeCode::Status(number),
-            (None, None) => OutcomeCode::Other,
-        }
-    }
-
-    /// Whether it is a success.
-    pub(super) fn is_ok(self) -> bool {
-        matches!(self, OutcomeCode::Status(status) if OutcomeClass::of_status(status) == Some(OutcomeClass::Ok))
-    }
-}
-
-impl fmt::Display for OutcomeCode {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OutcomeCode::Status(status) => write!(out, "{status}"),
-            OutcomeCode::Error(error) => out.write_str(error.as_str()),
-            OutcomeCode::Other => out.write_str("other"),
-        }
-    }
-}
-
-impl FromStr for OutcomeCode {
-    type Err = UnknownName;
-
-    /// Reads what `Display` writes: an HTTP status, the name of a [`NetError`], or `other`.
-    fn from_str(text: &str) -> Result<OutcomeCode, UnknownName> {
-        const ALLOWED: [&str; NetError::NAMES.len() + 2] = {
-            let [connect, read, dns, connection] = NetError::NAMES;
-            ["100 to 599", connect, read, dns, connection, "other"]
-        };
-        let status = text.parse().ok().filter(|status| OutcomeClass::of_status(*status).is_some());
-        match (status, text.parse()) {
-            (Some(status), _) => Ok(OutcomeCode::Status(status)),
-            (None, Ok(error)) => Ok(OutcomeCode::Error(error)),
-            (None, Err(_)) if text == "other" => Ok(OutcomeCode::Other),
-            (None, Err(_)) => Err(UnknownName::new("OutcomeCode", text, &ALLOWED)),
-        }
-    }
-}
-
 impl End {
     const fn code(self) -> OutcomeCode {
         match self {
@@ -150,11 +62,29 @@ impl End {
 impl<'o> Outcome<'o> {
     /// The server answered with this status and these headers. Retry-After is respected. Rate limit headers are
     /// read if the limiter is configured for them.
-    pub const fn http(status: u16, headers: &'o [Header<'o>]) -> Outcome<'o> {
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let advice = limiter.record(&shmlimit::Outcome::http(429, &[("Retry-After", "30")]))?;
+    /// assert_eq!(advice.wait.as_secs(), 30);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn http(status: u16, headers: &'o [(&'o str, &'o str)]) -> Outcome<'o> {
         Outcome::new(End::Status(status), headers)
     }
 
     /// The server did not answer. The kind of error is for people, and all kinds count alike.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::{NetError, Outcome, OutcomeClass};
+    ///
+    /// let advice = limiter.record(&Outcome::error(NetError::ReadTimeout))?;
+    /// assert_eq!(advice.outcome_class, OutcomeClass::Net);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn error(error: NetError) -> Outcome<'o> {
         Outcome::new(End::NoAnswer(error), &[])
     }
@@ -165,6 +95,16 @@ impl<'o> Outcome<'o> {
 
     /// The number of the attempt, from 1. Without it, consecutive failures of all processes are counted instead
     /// (R77).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::{NetError, Outcome};
+    ///
+    /// let last = Outcome::error(NetError::Dns).attempt(100);
+    /// assert!(!limiter.record(&last)?.retry); // too many attempts
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn attempt(mut self, attempt: u32) -> Outcome<'o> {
         self.attempt = Some(attempt);
@@ -172,6 +112,17 @@ impl<'o> Outcome<'o> {
     }
 
     /// How long the call took.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::Outcome;
+    /// use std::time::Duration;
+    ///
+    /// limiter.record(&Outcome::http(200, &[]).latency(Duration::from_millis(120)))?;
+    /// assert_eq!(limiter.snapshot()?.condition.outcomes.latency_sum, Duration::from_millis(120));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn latency(mut self, latency: Duration) -> Outcome<'o> {
         self.latency = Some(latency);
@@ -179,6 +130,15 @@ impl<'o> Outcome<'o> {
     }
 
     /// The priority of the call if it has no grant. It decides how often the call may be retried (R76).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::{Outcome, Priority};
+    ///
+    /// limiter.record(&Outcome::http(503, &[]).priority(Priority::User))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Outcome<'o> {
         self.priority = Some(priority);
@@ -186,6 +146,17 @@ impl<'o> Outcome<'o> {
     }
 
     /// The actual cost, for units whose cost is known by now. The other units keep the requested cost (R129).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, Outcome, Request};
+    ///
+    /// let limiter = Limiter::builder("llm").directory(directory.path()).rate("tokens=1000/h").open()?;
+    /// let grant = limiter.acquire(&Request::new().cost("tokens", 100))?;
+    /// grant.record(&Outcome::http(200, &[]).cost(&[("tokens", 40)]))?;
+    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 960);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn cost(mut self, actual: &'o [(&'o str, u64)]) -> Outcome<'o> {
         self.actual = actual;
@@ -235,6 +206,14 @@ impl<'o> Outcome<'o> {
 }
 
 /// The answer of a limiter to an outcome: whether to retry, and when.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let advice = limiter.record(&shmlimit::Outcome::http(200, &[]))?;
+/// assert!(!advice.retry && advice.wait.is_zero());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Advice {

@@ -32,17 +32,43 @@ pub struct PauseRequest {
 
 impl PauseRequest {
     /// A pause until the limiter is resumed.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// limiter.pause(&shmlimit::PauseRequest::new())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new() -> PauseRequest {
         PauseRequest::default()
     }
 
     /// Ends the pause by itself after this time.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::PauseRequest;
+    /// use std::time::Duration;
+    ///
+    /// let paused = limiter.pause(&PauseRequest::new().duration(Duration::from_secs(60)))?;
+    /// assert!(paused.pause.ends_in.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn duration(self, length: Duration) -> PauseRequest {
         PauseRequest { length: Some(length), ..self }
     }
 
     /// The reason, for people: up to 64 bytes of one line.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let paused = limiter.pause(&shmlimit::PauseRequest::new().reason("maintenance"))?;
+    /// assert_eq!(paused.pause.reason.as_deref(), Some("maintenance"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn reason(self, text: impl Into<String>) -> PauseRequest {
         PauseRequest { reason: text.into(), ..self }
@@ -68,6 +94,14 @@ impl PauseRequest {
 
 impl PauseSnapshot {
     /// The pause as names and values, as in [`Snapshot::document`](crate::Snapshot::document).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let paused = limiter.pause(&shmlimit::PauseRequest::new())?;
+    /// assert!(paused.pause.document().iter().any(|(name, _)| name == "paused_for_ns"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn document(&self) -> Document {
         schema::document(self)
     }
@@ -90,6 +124,14 @@ impl PauseSnapshot {
 }
 
 /// What [`Limiter::pause`] did.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// let paused = limiter.pause(&shmlimit::PauseRequest::new())?;
+/// assert!(paused.replaced.is_none()); // there was no earlier pause
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Paused {
@@ -131,6 +173,15 @@ impl Limiter {
 
     /// Ends a pause, and waiting calls proceed in their turn. Returns the ended pause; `None` if the limiter was
     /// not paused.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// limiter.pause(&shmlimit::PauseRequest::new())?;
+    /// assert!(limiter.resume()?.is_some());
+    /// assert!(limiter.resume()?.is_none()); // it was not paused
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn resume(&self) -> Result<Option<PauseSnapshot>, Error> {
         self.follow(LimiterSegment::resume)
     }

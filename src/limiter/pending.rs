@@ -11,6 +11,18 @@ use std::time::{Duration, Instant};
 /// A call in the queue of all processes, advanced step by step by a caller that owns the clock: an event loop in
 /// another language, or a test. In Rust, [`Limiter::acquire_async`] is simpler. Dropping it leaves the queue at
 /// once.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// use shmlimit::{Request, Step};
+///
+/// match limiter.enqueue(&Request::new())?.step()? {
+///     Step::Granted(grant) => grant.release()?,
+///     Step::Sleep(pending, time) => println!("step again in {time:?}: {pending:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
 pub struct PendingAcquire {
@@ -31,6 +43,16 @@ struct QueuePosition {
 }
 
 /// The next step of a call that [waits](Limiter::enqueue).
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+/// use shmlimit::{Request, Step};
+///
+/// let step = limiter.enqueue(&Request::new())?.step()?;
+/// assert!(matches!(step, Step::Granted(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue, or gives the permit back"]
 pub enum Step {
@@ -72,6 +94,17 @@ impl Limiter {
 
 impl PendingAcquire {
     /// Enters the queue, or checks whether it is this call's turn.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::{Request, Step};
+    ///
+    /// let pending = limiter.enqueue(&Request::new())?;
+    /// let Step::Granted(grant) = pending.step()? else { panic!("the limiter is free") };
+    /// grant.release()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn step(mut self) -> Result<Step, AcquireError> {
         let limiter = self.limiter.clone();
         let request = self.request.clone();

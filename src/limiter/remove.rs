@@ -7,6 +7,15 @@ use shmlimit_segment::file::create;
 use shmlimit_segment::program_name;
 
 /// The result of removing a limiter.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use shmlimit::{Limiter, Removal};
+///
+/// let removal = Limiter::builder("api").directory(directory.path()).remove(false)?;
+/// assert_eq!(removal, Removal::Absent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Removal {

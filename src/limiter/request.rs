@@ -34,6 +34,13 @@ impl Default for Request<'_> {
 
 impl<'u> Request<'u> {
     /// A request that costs 1 of `requests`, has background priority, and waits without a timeout.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// limiter.acquire(&shmlimit::Request::new())?.release()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub const fn new() -> Request<'u> {
         Request {
@@ -46,6 +53,16 @@ impl<'u> Request<'u> {
     }
 
     /// How much of a unit the call costs. The default is 1 for `requests` and 0 for all other units.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, Request};
+    ///
+    /// let limiter = Limiter::builder("llm").directory(directory.path()).rate("tokens=1000/h").open()?;
+    /// limiter.acquire(&Request::new().cost("tokens", 900))?.release()?;
+    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn cost(mut self, unit: &'u str, amount: u64) -> Request<'u> {
         if unit == REQUESTS {
@@ -61,6 +78,15 @@ impl<'u> Request<'u> {
     }
 
     /// The priority of the call.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::{Priority, Request};
+    ///
+    /// limiter.acquire(&Request::new().priority(Priority::User))?.release()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Request<'u> {
         self.kernel_request.priority = priority;
@@ -69,6 +95,16 @@ impl<'u> Request<'u> {
 
     /// How long [`acquire`](crate::Limiter::acquire) may wait. A call that cannot be served in time is refused at
     /// once.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::Request;
+    /// use std::time::Duration;
+    ///
+    /// limiter.acquire(&Request::new().timeout(Duration::from_secs(5)))?.release()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Request<'u> {
         self.timeout = Some(timeout);
@@ -80,6 +116,16 @@ impl<'u> Request<'u> {
     ///
     /// The deadline becomes a duration when the call asks, and time during suspend counts. A later change of the
     /// machine's clock does not move it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// use shmlimit::Request;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// limiter.acquire(&Request::new().deadline(SystemTime::now() + Duration::from_secs(5)))?.release()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn deadline(mut self, deadline: SystemTime) -> Request<'u> {
         self.deadline = Some(deadline);

@@ -6,7 +6,7 @@
 //! structs, the Python classes and the tables of the documents, and the tool reads its metrics.
 
 use super::document::{Document, Value};
-use super::outcome::OutcomeCode;
+use super::outcome_code::OutcomeCode;
 use shmlimit_kernel::breaker::TransitionCause;
 use shmlimit_kernel::policy::BreakerKind;
 use shmlimit_kernel::{Fairness, Priority};
@@ -264,7 +264,7 @@ impl<P: Part> FieldValue for Vec<P> {
 }
 
 /// Declares a struct of a snapshot. `#[field(KEY: VALUE)]` sets what differs from [`Field::new`]. The fields of
-/// `rust_only` exist only in Rust.
+/// `rust_only` exist only in Rust. All structs have the same example in their documentation.
 macro_rules! snapshot {
     ($(
         $(#[doc = $about:literal])+
@@ -276,6 +276,8 @@ macro_rules! snapshot {
     )+) => {
         $(
             $(#[doc = $about])+
+            #[doc = ""]
+            #[doc = include_str!("snapshot_example.md")]
             #[derive(Debug, Clone, $($($trait),+)?)]
             #[non_exhaustive]
             pub struct $struct {

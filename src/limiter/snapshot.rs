@@ -6,7 +6,7 @@ use super::events;
 use super::fields::{
     Condition, Counts, GroupId, ParticipantSnapshot, PauseSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot,
 };
-use super::outcome::OutcomeCode;
+use super::outcome_code::OutcomeCode;
 use super::schema;
 use super::segment_chain::LimiterSegment;
 use shmlimit_kernel::health_state::HealthStateView;
@@ -140,11 +140,26 @@ impl Snapshot {
 
     /// The snapshot as the object that `shmlimit status --json` prints, except for `next_change` and `warnings`,
     /// which the tool derives from the other fields.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// let document = limiter.snapshot()?.document();
+    /// assert_eq!(document[0], ("name".into(), "api".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn document(&self) -> Document {
         schema::document(self)
     }
 
     /// Whole units left for a priority: the minimum of all rules; `None` without rules (R7).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("100/min").open()?;
+    /// assert_eq!(limiter.snapshot()?.remaining(shmlimit::Priority::User), Some(100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn remaining(&self, priority: Priority) -> Option<u64> {
         let left = |rule: &RuleSnapshot| match priority {
             Priority::Background => rule.remaining_background,

@@ -199,7 +199,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     }
                     slots::tally(segment.words(), attachment.slot, slot::REFUSED);
                     link.log_refusal(&refusal);
-                    return Err(refusal.into());
+                    return Err(AcquireError::refused(refusal));
                 }
                 // The state was lost, or another process removed the entry because its time was over. A new entry
                 // handles both cases.

@@ -29,6 +29,12 @@ pub use data_model::cumulative;
 pub use definitions::{by_code, rule_names, shown_fields};
 
 /// The syntax of the text.
+///
+/// ```
+/// use shmlimit::metrics::{self, Format};
+///
+/// assert!(metrics::text(Format::OpenMetrics, []).ends_with("# EOF\n"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// The text format of Prometheus, version 0.0.4.

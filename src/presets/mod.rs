@@ -10,6 +10,12 @@ use shmlimit_kernel::{Algorithm, Policy, PolicyDraft, PolicyError, RuleDraft};
 use std::time::Duration;
 
 /// One ready-made policy.
+///
+/// ```
+/// for preset in shmlimit::presets::all() {
+///     println!("{}: {}", preset.name, preset.about);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Preset {
@@ -27,6 +33,10 @@ pub struct Preset {
 
 impl Preset {
     /// The policy of this preset.
+    ///
+    /// ```
+    /// assert!(shmlimit::presets::all().iter().all(|preset| preset.policy().is_ok()));
+    /// ```
     pub fn policy(&self) -> Result<Policy, PolicyError> {
         Policy::new(&self.draft)
     }
@@ -65,6 +75,10 @@ const fn names() -> [&'static str; COUNT] {
 }
 
 /// All presets, in the order of [`NAMES`].
+///
+/// ```
+/// assert!(shmlimit::presets::all().iter().any(|preset| preset.name == "github"));
+/// ```
 pub fn all() -> &'static [Preset] {
     &ALL
 }

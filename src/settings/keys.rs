@@ -14,6 +14,11 @@ use std::time::Duration;
 pub(crate) type FieldOf = fn(&mut Settings, usize) -> Option<Field<'_>>;
 
 /// One configuration key.
+///
+/// ```
+/// let key = shmlimit::config::keys().iter().find(|key| key.key == "concurrency").unwrap();
+/// println!("{}: {} (default {})", key.key, key.meaning, key.default);
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct KeyInfo {
@@ -52,6 +57,10 @@ impl KeyInfo {
 }
 
 /// All keys, in the order of the documentation.
+///
+/// ```
+/// assert!(shmlimit::config::keys().iter().any(|key| key.key == "rules.N.limit" && key.changeable));
+/// ```
 pub fn keys() -> &'static [KeyInfo] {
     &KEYS
 }

@@ -5,6 +5,13 @@ use shmlimit_kernel::policy::{NAME_LEN, PerSecond};
 use std::time::Duration;
 
 /// The kind of a key's values.
+///
+/// ```
+/// use shmlimit::config::{Kind, keys};
+///
+/// let key = keys().iter().find(|key| key.key == "rules.N.period").unwrap();
+/// assert!(matches!(key.kind, Kind::Length { .. }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -52,6 +59,11 @@ pub enum Kind {
 
 impl Kind {
     /// The allowed values, in the notation of a file.
+    ///
+    /// ```
+    /// let key = shmlimit::config::keys().iter().find(|key| key.key == "concurrency").unwrap();
+    /// assert_eq!(key.kind.range(), "from 1 to 4096, or \"unlimited\"");
+    /// ```
     pub fn range(&self) -> String {
         let parts = |parts| quantity::written(parts, 6);
         match *self {

@@ -6,6 +6,14 @@ use shmlimit_kernel::policy::{Breaker, BreakerKind, BurstFrom};
 use shmlimit_kernel::{Algorithm, Fairness, MAX_LOG, Policy, RuleDraft};
 
 /// Single settings that go on top of a configuration (R111).
+///
+/// ```
+/// use shmlimit::config::{Config, Overrides};
+///
+/// let two_calls = Overrides { concurrency: Some(2), ..Overrides::default() };
+/// assert_eq!(Config::preset("tmdb")?.with(&two_calls)?.policy().concurrency(), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// The rate of the only rule, or one rule for each of several rates. Without a burst, an algorithm and the
@@ -25,6 +33,10 @@ pub struct Overrides {
 
 impl Overrides {
     /// Whether nothing is set.
+    ///
+    /// ```
+    /// assert!(shmlimit::config::Overrides::default().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         *self == Overrides::default()
     }

@@ -3,6 +3,14 @@
 use std::fmt;
 
 /// The error for a text that is not the name of any variant.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::Priority;
+///
+/// let error = "urgent".parse::<Priority>().unwrap_err();
+/// println!("{error}"); // lists the names
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     what: &'static str,
@@ -17,11 +25,21 @@ impl UnknownName {
     }
 
     /// The text that was given.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!("urgent".parse::<shmlimit::Priority>().unwrap_err().text(), "urgent");
+    /// ```
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The names that are allowed.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert!("urgent".parse::<shmlimit::Priority>().unwrap_err().allowed().contains(&"user"));
+    /// ```
     pub fn allowed(&self) -> &'static [&'static str] {
         self.allowed
     }

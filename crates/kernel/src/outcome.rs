@@ -10,6 +10,13 @@ use super::time::{Nanos, Time};
 
 crate::named_enum! {
     /// The class of an outcome.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::outcome as shmlimit;
+    /// use shmlimit::OutcomeClass;
+    ///
+    /// assert_eq!(OutcomeClass::of_status(503), Some(OutcomeClass::Server));
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum OutcomeClass {
@@ -33,6 +40,14 @@ crate::named_enum! {
 
 impl OutcomeClass {
     /// The class of an HTTP status. `None` if the number is not an HTTP status.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::outcome as shmlimit;
+    /// use shmlimit::OutcomeClass;
+    ///
+    /// assert_eq!(OutcomeClass::of_status(429), Some(OutcomeClass::Throttled));
+    /// assert_eq!(OutcomeClass::of_status(1000), None);
+    /// ```
     #[inline]
     pub const fn of_status(status: u16) -> Option<OutcomeClass> {
         match status {
@@ -45,6 +60,13 @@ impl OutcomeClass {
     }
 
     /// Whether the caller should wait and retry (R68).
+    ///
+    /// ```
+    /// # use shmlimit_kernel::outcome as shmlimit;
+    /// use shmlimit::OutcomeClass;
+    ///
+    /// assert!(OutcomeClass::Server.is_backoff_target() && !OutcomeClass::Ok.is_backoff_target());
+    /// ```
     #[inline]
     pub const fn is_backoff_target(self) -> bool {
         matches!(self, OutcomeClass::Throttled | OutcomeClass::Server | OutcomeClass::Net)

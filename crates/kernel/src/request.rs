@@ -5,6 +5,14 @@ use super::time::{Nanos, Time};
 
 crate::named_enum! {
     /// The priority of a call: which waiting call goes first, and which calls may use the reserve (R106).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::Priority;
+    ///
+    /// assert_eq!("user".parse(), Ok(Priority::User));
+    /// assert_eq!(Priority::default(), Priority::Background);
+    /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum Priority {
@@ -32,6 +40,13 @@ impl Priority {
 
 crate::named_enum! {
     /// The reason of a refusal: the first layer in the way of the call.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::Reason;
+    ///
+    /// assert_eq!(Reason::QueueFull.as_str(), "queue_full");
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Reason {
@@ -70,6 +85,11 @@ crate::named_enum! {
 
 impl Reason {
     /// The reason as a text for people.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// println!("not now: {}", shmlimit::Reason::Rate.explanation());
+    /// ```
     pub const fn explanation(self) -> &'static str {
         match self {
             Reason::Sleep => "the breaker sleeps, after failures or by an operator",

@@ -7,9 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An error of a layer above this crate. Only the user of that layer knows its type.
-pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
-
 /// A failure. Every message says what happened, on which file or key, and what to do. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -159,11 +156,11 @@ pub enum Error {
     Policy(Box<PolicyError>),
     /// A configuration file that cannot be used. The cause is a `ConfigError` of the library.
     #[error(transparent)]
-    Config(BoxedError),
+    Config(Box<dyn std::error::Error + Send + Sync>),
     /// An environment variable that has no valid meaning or does not fit. The cause is an `environment::EnvError`
     /// of the library.
     #[error(transparent)]
-    Environment(BoxedError),
+    Environment(Box<dyn std::error::Error + Send + Sync>),
     /// A status that no server answers with.
     #[error("{status} is not an HTTP status; use 100 to 599")]
     BadStatus {

@@ -16,6 +16,13 @@ use std::str::FromStr;
 
 crate::named_enum! {
     /// A command that an operator gives to the breaker.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::BreakerCommand;
+    ///
+    /// assert_eq!("half-open".parse(), Ok(BreakerCommand::HalfOpen));
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum BreakerCommand {
         /// Full rate. Counters and the outcome window are cleared.
@@ -60,6 +67,16 @@ impl FromStr for BreakerCommand {
 
 impl BreakerCommand {
     /// Whether a breaker of that kind has this command.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// # use shmlimit_kernel::policy;
+    /// use policy::BreakerKind;
+    /// use shmlimit::BreakerCommand;
+    ///
+    /// assert!(BreakerCommand::Open.fits(BreakerKind::Consecutive));
+    /// assert!(!BreakerCommand::Open.fits(BreakerKind::Fsm));
+    /// ```
     pub const fn fits(self, kind: BreakerKind) -> bool {
         match self {
             BreakerCommand::ClearGate => true,

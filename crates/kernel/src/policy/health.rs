@@ -22,6 +22,13 @@ pub const MAX_OUTCOMES: u32 = 1024;
 pub const FASTEST_RAMP: Duration = Duration::from_millis(1);
 
 /// Units per second, in billionths.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::policy::PerSecond;
+///
+/// assert_eq!(PerSecond::whole(5), PerSecond(5_000_000_000));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct PerSecond(pub u64);
@@ -197,11 +204,25 @@ impl Default for Breaker {
 
 impl Breaker {
     /// The default values for a kind of breaker.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::{Breaker, BreakerKind};
+    ///
+    /// assert_eq!(Breaker::of(BreakerKind::Fsm).kind(), BreakerKind::Fsm);
+    /// ```
     pub const fn of(kind: BreakerKind) -> Breaker {
         Breaker::DEFAULT.with_kind(kind)
     }
 
     /// The same settings for another kind of breaker.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::{Breaker, BreakerKind};
+    ///
+    /// assert_eq!(Breaker::DEFAULT.with_kind(BreakerKind::Fsm), Breaker::of(BreakerKind::Fsm));
+    /// ```
     #[must_use]
     pub const fn with_kind(mut self, kind: BreakerKind) -> Breaker {
         self.kind = kind as u32;
@@ -214,6 +235,13 @@ impl Breaker {
     }
 
     /// The same settings, with network errors counted or not (R139).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::Breaker;
+    ///
+    /// assert!(!Breaker::DEFAULT.with_network_errors(false).counts_network_errors());
+    /// ```
     #[must_use]
     pub const fn with_network_errors(mut self, count: bool) -> Breaker {
         self.net_ignored = !count as u32;
@@ -356,6 +384,13 @@ impl Default for Backoff {
 
 impl Backoff {
     /// The same settings with another jitter.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::{Backoff, Jitter};
+    ///
+    /// assert_eq!(Backoff::DEFAULT.with_jitter(Jitter::None).jitter(), Jitter::None);
+    /// ```
     #[must_use]
     pub const fn with_jitter(mut self, jitter: Jitter) -> Backoff {
         self.steady = matches!(jitter, Jitter::None) as u32;

@@ -41,6 +41,15 @@ const REQUESTS_NAME: Name = match Name::new(REQUESTS) {
 };
 
 /// The configuration of a limiter, before validation.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::{Policy, PolicyDraft};
+///
+/// let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
+/// assert_eq!(policy.concurrency(), Some(4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyDraft<'a> {
     /// The provider whose limits these are.
@@ -95,6 +104,17 @@ impl Default for PolicyDraft<'_> {
 }
 
 /// The validated configuration of a limiter.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft};
+/// use std::time::Duration;
+///
+/// let rule = RuleDraft::new(Algorithm::TokenBucket, 10, Duration::from_secs(1));
+/// let policy = Policy::new(&PolicyDraft { rules: &[rule], concurrency: Some(4), ..PolicyDraft::default() })?;
+/// assert_eq!((policy.rules()[0].limit, policy.concurrency()), (10, Some(4)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     provider: Name,
@@ -128,6 +148,14 @@ const UNUSED: Rule = Rule {
 
 impl Policy {
     /// Validates a configuration.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// assert!(Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() }).is_ok());
+    /// assert!(Policy::new(&PolicyDraft { concurrency: Some(0), ..PolicyDraft::default() }).is_err());
+    /// ```
     pub fn new(draft: &PolicyDraft<'_>) -> Result<Policy, PolicyError> {
         let count = draft.rules.len();
         if count > MAX_RULES {
@@ -195,61 +223,169 @@ impl Policy {
     }
 
     /// The provider whose limits these are.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.provider().as_str(), "default");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn provider(&self) -> Name {
         self.provider
     }
 
     /// The rules. All of them must admit a call.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert!(policy.rules().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn rules(&self) -> &[Rule] {
         &self.rules[..self.count]
     }
 
     /// The units in the order of their indices. The first is always `requests`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.units().next().unwrap().as_str(), "requests");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn units(&self) -> impl Iterator<Item = Name> + '_ {
         self.units.iter().copied().flatten()
     }
 
     /// The index of the unit `name`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!((policy.unit("requests"), policy.unit("tokens")), (Some(0), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn unit(&self, name: &str) -> Option<usize> {
         self.units().position(|unit| unit.as_str() == name)
     }
 
     /// The maximum number of calls in flight. `None` means unlimited.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.concurrency(), None); // unlimited
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn concurrency(&self) -> Option<u32> {
         self.concurrency
     }
 
     /// The maximum number of background calls in flight. `None` means the same as `concurrency`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.concurrency_background(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn concurrency_background(&self) -> Option<u32> {
         self.concurrency_background
     }
 
     /// The settings of the queue.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.queueing().background_share, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn queueing(&self) -> Queueing {
         self.queueing
     }
 
     /// Whether the limiter never refuses a call (R41).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert!(!policy.is_passthrough());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_passthrough(&self) -> bool {
         self.passthrough
     }
 
     /// The window of outcomes that count.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.window().max_count, 300);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn window(&self) -> OutcomeWindow {
         self.window
     }
 
     /// The circuit breaker.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.breaker().kind(), shmlimit::policy::BreakerKind::None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn breaker(&self) -> Breaker {
         self.breaker
     }
 
     /// How long to wait after a failed call, and how often to retry.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert_eq!(policy.backoff().retries_user, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn backoff(&self) -> Backoff {
         self.backoff
     }
 
     /// The settings for the pace from response headers, if it is on.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::new(&PolicyDraft::DEFAULT)?;
+    /// assert!(policy.adaptive().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn adaptive(&self) -> Option<&Adaptive> {
         self.adaptive.as_ref()
     }

@@ -13,6 +13,14 @@ const LEAST_LOG_ROOM: u64 = 4096;
 
 crate::named_enum! {
     /// The algorithm of a rule. The numbers are stored and never change.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::Algorithm;
+    ///
+    /// assert_eq!("gcra".parse(), Ok(Algorithm::Gcra));
+    /// assert_eq!(Algorithm::TokenBucket.to_string(), "token_bucket");
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     #[repr(u8)]
@@ -44,11 +52,23 @@ crate::named_enum! {
 
 impl Algorithm {
     /// Whether it has a capacity separate from its limit.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::Algorithm;
+    ///
+    /// assert!(Algorithm::TokenBucket.has_burst() && !Algorithm::SlidingLog.has_burst());
+    /// ```
     pub const fn has_burst(self) -> bool {
         matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
     }
 
     /// How many times its limit it can admit in one period. `None` if that depends on the burst.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::Algorithm::FixedWindow.limits_per_period(), Some(2));
+    /// ```
     pub const fn limits_per_period(self) -> Option<u64> {
         match self {
             Algorithm::SlidingLog => Some(1),
@@ -146,6 +166,15 @@ impl BurstFrom {
 }
 
 /// One rule, before validation.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::{Algorithm, RuleDraft};
+/// use std::time::Duration;
+///
+/// let rule = RuleDraft::new(Algorithm::TokenBucket, 10, Duration::from_secs(1));
+/// let rule = RuleDraft { name: Some("rps"), burst: Some(20), ..rule };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleDraft<'a> {
     /// The name of the rule. Default: the algorithm's name.
@@ -175,6 +204,14 @@ pub struct RuleDraft<'a> {
 
 impl RuleDraft<'_> {
     /// `limit` requests per `period`, with default values for everything else.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Algorithm, RuleDraft};
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(RuleDraft::new(Algorithm::SlidingLog, 100, Duration::from_secs(60)).burst, None);
+    /// ```
     pub const fn new(algorithm: Algorithm, limit: u64, period: Duration) -> Self {
         RuleDraft {
             name: None,

@@ -22,15 +22,15 @@ class Pause:
     """A pause at one moment."""
 
     paused_for: float
-    """How long it has lasted."""
+    """How long the pause has lasted."""
     ends_in: Optional[float]
-    """In how long it ends by itself; None = it lasts until the limiter is resumed."""
+    """Time until the pause ends by itself; None = it lasts until the limiter is resumed."""
     pid: int
-    """The id of the process that paused the limiter. That process may have ended since."""
+    """The id of the process that paused the limiter. That process may have exited since."""
     program: str
-    """The program name of that process; of `shmlimit pause`, its user."""
+    """The program name of that process; for `shmlimit pause`, the name of its user."""
     reason: Optional[str]
-    """Why, as the operator put it; None = no reason was given."""
+    """The reason that the operator gave; None = no reason was given."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Pause:
@@ -48,7 +48,7 @@ class Transition:
     """A change of the breaker's state."""
 
     ago: float
-    """How long ago it was."""
+    """How long ago the state changed."""
     from_state: BreakerState
     """The state before."""
     to_state: BreakerState
@@ -68,18 +68,18 @@ class Transition:
 
 @dataclass(frozen=True)
 class PaceWindow:
-    """One window of the provider's at one moment, as response headers told of it."""
+    """One window of the provider at one moment, as response headers described it."""
 
     name: str
     """The window's name."""
     limit: int
     """The window's limit."""
     remaining: int
-    """What is left of the window."""
+    """Remaining units of the window."""
     usage: float
-    """How much of the window is used, from 0 to 1."""
+    """The used part of the window, from 0 to 1."""
     resets_in: Optional[float]
-    """In how long it starts anew; None = unknown."""
+    """Time until the window restarts; None = unknown."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> PaceWindow:
@@ -94,14 +94,14 @@ class PaceWindow:
 
 @dataclass(frozen=True)
 class Pace:
-    """The pace that response headers taught."""
+    """The pace learned from response headers."""
 
     interval: float
-    """The smallest gap between calls that response headers taught."""
+    """The smallest gap between calls, learned from response headers."""
     bottleneck: Optional[str]
-    """The window that the gap is for; None = there is none."""
+    """The window that determines the gap; None = no window does."""
     windows: Tuple[PaceWindow, ...]
-    """What the headers said of each window of the provider's."""
+    """The provider's windows as the headers described them."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Pace:
@@ -114,7 +114,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class OutcomeCounts:
-    """How calls ended since a limiter was made."""
+    """Counts of how calls ended since a limiter was created."""
 
     ok: int
     """Calls that succeeded."""
@@ -123,7 +123,7 @@ class OutcomeCounts:
     server: int
     """Calls that ended with 5xx."""
     net: int
-    """Calls without an answer."""
+    """Calls without a response."""
     ignored: int
     """Calls that ended with any other 4xx, which says nothing about the server."""
 
@@ -143,13 +143,13 @@ class Gate:
     """A gate that a Retry-After closed."""
 
     opens_in: float
-    """In how long it opens."""
+    """Time until the gate opens."""
     pid: int
     """The id of the process that recorded the Retry-After."""
     program: str
     """The program name of that process."""
     recorded: float
-    """How long ago it was recorded."""
+    """How long ago the Retry-After was recorded."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Gate:
@@ -166,38 +166,38 @@ class Condition:
     """Breaker, gate, outcomes and pace at one moment."""
 
     state: BreakerState
-    """The breaker's state: `normal`, `throttle`, `sleep`, `half_open` or `cache_only`; of a consecutive breaker
-    `closed`, `open` or `half_open`; without a breaker `normal`."""
+    """The breaker's state: `normal`, `throttle`, `sleep`, `half_open` or `cache_only`. A consecutive breaker has
+    `closed`, `open` or `half_open`, and a limiter without a breaker has `normal`."""
     state_for: float
-    """How long the state has lasted; if it has never changed, since the limiter was made."""
+    """How long the state has lasted. A state that has never changed lasts since the limiter was created."""
     reason: Optional[TransitionCause]
     """Why the state began; None = it has never changed."""
     eta: Optional[float]
-    """In how long the state ends by itself; None = it does not. A Sleep is not over before the gate opens. In other
+    """Time until the state ends by itself; None = it does not. A Sleep does not end before the gate opens. In other
     states it is the time of the next rise of the rate."""
     offline: bool
     """Whether an operator has put the limiter offline."""
     rate: float
-    """Units a second that the breaker allows now; 0 while every call is blocked. Without a five-state breaker it is
-    the rate of the first rule."""
+    """Units per second that the breaker allows now; 0 while every call is blocked. Without a five-state breaker it
+    is the rate of the first rule."""
     concurrency_now: Optional[int]
-    """Most calls in flight in this state; None = any number."""
+    """Maximum number of calls in flight in this state; None = unlimited."""
     gate: Optional[Gate]
     """The gate that a Retry-After closed; None = it is open."""
     samples: int
-    """Outcomes that count now."""
+    """Number of outcomes that count now."""
     error_ratio: float
     """The ratio of errors among the outcomes that count now."""
     consec429: int
-    """Successive 429."""
+    """Number of consecutive 429 responses."""
     failures: int
-    """Successive failures, of a consecutive breaker."""
+    """Number of consecutive failures, for a consecutive breaker."""
     outcomes: OutcomeCounts
-    """How calls ended since the limiter was made."""
+    """Counts of how calls ended since the limiter was created."""
     pace: Optional[Pace]
-    """The pace that response headers taught; None = the limiter does not read them."""
+    """The pace learned from response headers; None = the limiter does not read them."""
     transitions: Tuple[Transition, ...]
-    """The newest changes of the breaker's state, the newest last."""
+    """The latest changes of the breaker's state, the newest last."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Condition:
@@ -225,24 +225,24 @@ class Waiter:
     """One waiting call at one moment."""
 
     pid: int
-    """The id of the process that waits, in its own pid namespace."""
+    """The id of the waiting process, in its own pid namespace."""
     program: str
-    """Its program name."""
+    """The program name of the process."""
     priority: Priority
     """The call's priority: `background`, `user` or `webhook`."""
     group: str
-    """Stands for the call's group: equal for the processes that take their turns together."""
+    """Identifies the call's group. Processes that take their turns together have the same value."""
     cost: Mapping[str, int]
-    """How much of each unit the call needs. Units of which it needs nothing are left out."""
+    """How much of each unit the call costs. Units that it does not use are left out."""
     waited_for: float
-    """How long it has waited."""
+    """How long the call has waited."""
     looks_in: float
-    """In how long it will look again by itself; 0 = it is about to, or late."""
+    """Time until the call checks again by itself; 0 = the check is due, or late."""
     late: bool
-    """Whether it has not looked when it should: it is stopped, starved or dying. Others pass it over, and it keeps
-    its place."""
+    """Whether the call has missed its check, because its process is stopped, starved or dying. Other calls pass it,
+    and it keeps its place."""
     gives_up_in: Optional[float]
-    """In how long it gives up; None = it waits as long as it takes."""
+    """Time until the call gives up; None = it has no deadline."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Waiter:
@@ -267,19 +267,19 @@ class Participant:
     """The process id, in that process's own pid namespace; for people, not for decisions. 0 = unknown: permits of a
     file that was deleted by hand."""
     program: str
-    """Its program name."""
+    """The program name of the process."""
     attached_for: float
-    """How long it has been attached."""
+    """How long the process has been attached."""
     held: int
-    """Permits it holds."""
+    """Permits that the process holds."""
     held_for: Optional[float]
-    """How long it has held at least one permit without a break; None = it holds none."""
+    """How long the process has held at least one permit without interruption; None = it holds none."""
     granted: int
-    """How often it was granted a call."""
+    """How many calls of the process were granted."""
     refused: int
-    """How often it was refused a call. A call that waited counts once, when it gives up."""
+    """How many calls of the process were refused. A call that waited counts once, when it gives up."""
     looked: int
-    """How often its waiting calls looked whether it was their turn."""
+    """How often waiting calls of the process checked whether it was their turn."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Participant:
@@ -302,25 +302,27 @@ class Rule:
     name: str
     """The rule's name."""
     algorithm: Algorithm
-    """Its algorithm: `token_bucket`, `gcra`, `leaky_bucket`, `fixed_window`, `sliding_log` or `sliding_counter`."""
+    """The rule's algorithm: `token_bucket`, `gcra`, `leaky_bucket`, `fixed_window`, `sliding_log` or
+    `sliding_counter`."""
     unit: str
-    """The unit that it counts, usually `requests`."""
+    """The unit that the rule counts, usually `requests`."""
     limit: int
     """Units that the rule allows per period."""
     period: float
     """The rule's period."""
     capacity: int
-    """Most units that the rule allows at once."""
+    """Maximum number of units that the rule allows at once."""
     reserve: int
     """Units that only high priorities may use."""
     remaining: int
-    """Whole units of the rule that are left for high priorities, which may use the reserve."""
+    """Whole units that are left for high priorities, which may use the reserve."""
     remaining_background: int
-    """Whole units of the rule that are left for the background."""
+    """Whole units that are left for background calls."""
     next_in: Optional[float]
-    """In how long there is one more unit if no call takes any; None = there are as many as there can be now."""
+    """Time until one more unit is available if no call takes any; None = the rule has as many as it can have
+    now."""
     full_in: Optional[float]
-    """In how long there are as many units as `capacity`; None = there are, or the breaker allows fewer now."""
+    """Time until `capacity` units are available; None = they are available now, or the breaker allows fewer now."""
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Rule:
@@ -341,18 +343,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted since a limiter was made, by every process that ever used it."""
+    """Counts since a limiter was created, of every process that ever used it."""
 
     granted: int
     """Calls granted."""
     refused: int
     """Calls refused. A call that waited counts once, when it gives up."""
     looked: int
-    """How often waiting calls looked whether it was their turn."""
+    """How often waiting calls checked whether it was their turn."""
     cache_hits: int
-    """Answers found in a cache."""
+    """Answers that were found in a cache."""
     cache_misses: int
-    """Answers not found in a cache."""
+    """Answers that were not found in a cache."""
     codes: Mapping[str, int]
     """Calls by their outcome: an HTTP status, or the name of an error such as `connect_timeout`."""
 
@@ -375,37 +377,37 @@ class Snapshot(SnapshotMethods):
     name: str
     """The limiter's name."""
     directory: Path
-    """The directory it lives in."""
+    """The directory of the limiter."""
     provider: str
     """The provider whose limits these are."""
     concurrency: Optional[int]
-    """Most calls in flight, as configured; None = any number."""
+    """Maximum number of calls in flight, as configured; None = unlimited."""
     concurrency_background: Optional[int]
-    """Most background calls in flight, as configured; None = as many as of any priority."""
+    """Maximum number of background calls in flight, as configured; None = no separate limit."""
     in_flight: int
-    """Permits that are out."""
+    """Permits in use."""
     in_flight_background: int
     """Permits that background calls hold."""
     held_by_exited: int
-    """Permits whose holder has exited. They are reclaimed as soon as a call needs one."""
+    """Permits whose process has exited. They are reclaimed as soon as a call needs one."""
     resets: int
-    """How often a damaged state had to be started afresh."""
+    """How often a damaged state was reset."""
     counts: Counts
-    """Counts of all processes since the limiter was made, also of those that have exited."""
+    """Counts of all processes since the limiter was created, including those that have exited."""
     paused: Optional[Pause]
     """The pause that an operator ordered; None = the limiter is not paused."""
     condition: Condition
-    """How the server is doing: breaker, gate, outcomes, pace."""
+    """The condition of the server: breaker, gate, outcomes, pace."""
     fairness: Fairness
     """Which waiting call of one priority is next: `process` (the processes take turns) or `fifo`."""
     background_share: float
-    """The share that background calls get in any case, from 0 to 1."""
+    """The share that background calls always get, from 0 to 1."""
     rules: Tuple[Rule, ...]
     """The rules, in the order of the configuration."""
     participants: Tuple[Participant, ...]
-    """The processes that are attached and alive."""
+    """The attached processes that are alive."""
     queue: Tuple[Waiter, ...]
-    """The calls that wait, in the order in which they will be served. A background call that is owed its
+    """The waiting calls, in the order in which they will be served. A background call that is owed its
     `background_share` comes before all others."""
     _document: Dict[str, Any] = field(repr=False, compare=False)
 
