@@ -1,5 +1,7 @@
 //! A limiter's configuration in TOML, and the common cases by single settings.
 //!
+//! Needs the feature `config`.
+//!
 //! ```
 //! use shmlimit::config::Config;
 //!

@@ -22,7 +22,7 @@ pub enum OnMismatch {
     Update,
 }
 
-/// How to open a limiter. See [`Limiter::builder`].
+/// How to open a limiter. See [`Limiter::builder`](crate::Limiter::builder).
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(super) name: String,
@@ -74,7 +74,7 @@ impl Builder {
     }
 
     /// The limiter must not admit more than this rate: a [`Rate`] or its text. Several calls give several rates, all of
-    /// which must admit. A text that is no rate is an error when the limiter is opened.
+    /// which must admit. A text that is no rate, or is several, is an error when the limiter is opened.
     ///
     /// Without a burst, no one period has more than the rate (R147). One rate goes on top of the preset of the limiter's
     /// name, if there is one; several rates take the place of the preset's rules.
@@ -95,7 +95,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn rate<R: TryInto<Rate, Error: Into<RateError>>>(mut self, rate: R) -> Builder {
-        self.rates.push(rate.try_into().map_err(Into::into));
+        self.rates.push(rate.try_into().map_err(|error| error.into().with_remedy_for_lists()));
         self
     }
 
@@ -178,6 +178,8 @@ impl Builder {
     /// assert_eq!(limiter.policy()?.concurrency(), Some(2));
     /// # Ok(()) }
     /// ```
+    ///
+    /// Needs the feature `config`.
     #[cfg(feature = "config")]
     #[must_use]
     pub fn config(mut self, source: crate::config::ConfigSource) -> Builder {

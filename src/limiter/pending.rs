@@ -69,7 +69,8 @@ impl Limiter {
 }
 
 impl PendingAcquire {
-    /// Asks, or looks whether it is this call's turn.
+    /// Asks, or looks whether it is this call's turn. On a [`TestClock`](crate::TestClock), a step moves the clock to the
+    /// time of the grant.
     pub fn step(mut self) -> Result<Step, AcquireError> {
         let limiter = self.limiter.clone();
         let request = self.request.clone();

@@ -76,6 +76,8 @@ impl<'u> Request<'u> {
 
     /// Until when [`acquire`](crate::Limiter::acquire) may wait; beside a [`timeout`](Self::timeout) the earlier counts.
     ///
+    /// With a test clock, it is a time on that clock.
+    ///
     /// It is taken as so long from the moment of asking, counting time that the machine is suspended: whoever sets the
     /// machine's clock later does not move it.
     #[must_use]

@@ -5,6 +5,9 @@ use super::time::{Nanos, Time};
 
 crate::named_enum! {
     /// The priority of a call: which waiting call goes first, and which calls may use the reserve (R106).
+    ///
+    /// Served in this order: webhook, user, background. Webhook and user may use the reserve. A background call goes first
+    /// only when it is owed its share (`background_share`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum Priority {
