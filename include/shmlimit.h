@@ -241,7 +241,7 @@ typedef struct shmlimit_options {
     const char *config;
     /** Settings that override those of preset and configuration. */
     const struct shmlimit_setting *settings;
-    /** How many elements `settings` has. */
+    /** How many elements `settings` has. 0 only if `settings` is NULL. */
     size_t setting_count;
     /** Processes of the same group take turns as one; NULL = that of SHMLIMIT_GROUP, or else each process alone. */
     const char *group;
@@ -255,11 +255,18 @@ typedef struct shmlimit_options {
     const char *shared_with;
     /** The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine. */
     const struct shmlimit_test_clock *test_clock;
-    /** The rate, such as "100/min"; NULL = none. Several are separated by commas: "100/min, tokens=30k/min". */
+    /**
+     * The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min".
+     * Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the
+     * rate (sliding_log). With one, a token bucket: a period may admit rate + burst.
+     */
     const char *rate;
-    /** The algorithm of the rate, such as "gcra"; NULL = the one that suits the other settings. */
+    /** The algorithm of the rate, such as "gcra"; NULL = sliding_log, or token_bucket with a burst. */
     const char *algorithm;
-    /** The most units that the rate allows at once; 0 = not set. Only with a single rate. */
+    /**
+     * The most units that the rate allows at once; 0 = not set. One period may then admit rate + burst. Only with a
+     * single rate.
+     */
     uint64_t burst;
     /** The most calls in flight; 0 = not set. */
     uint32_t concurrency;
@@ -286,7 +293,10 @@ int32_t shmlimit_close(struct shmlimit_limiter *limiter);
 
 /* ---- Asking for a call --------------------------------------------------------- */
 
-/** The default: of a request, background; of an outcome, the priority of its grant. */
+/**
+ * The default: of a request, background; of an outcome, the priority of its grant. Calls are served in this order:
+ * webhook, user, background. webhook and user may use the reserve.
+ */
 #define SHMLIMIT_PRIORITY_DEFAULT 0
 /** Work that can wait. */
 #define SHMLIMIT_PRIORITY_BACKGROUND 1
@@ -311,14 +321,15 @@ typedef struct shmlimit_request {
     size_t size;
     /** What the call costs. A unit that is not named costs 0, except "requests", which costs 1. */
     const struct shmlimit_cost *costs;
-    /** How many elements `costs` has. */
+    /** How many elements `costs` has. 0 only if `costs` is NULL. */
     size_t cost_count;
     /**
      * How long the call may wait, in nanoseconds; 0 = no limit. If it cannot be granted in time, it is refused at once.
      */
     uint64_t timeout_ns;
     /**
-     * Until when the call may wait, in nanoseconds since 1970; 0 = no limit. With a timeout, the earlier one counts.
+     * Until when the call may wait, in nanoseconds since 1970; 0 = no limit. With a timeout, the earlier one counts. With a
+     * test clock, a time on that clock.
      */
     uint64_t deadline_ns;
     /** The priority: SHMLIMIT_PRIORITY_…. */
@@ -333,6 +344,13 @@ typedef struct shmlimit_request {
     /** The argument of `stop`. */
     void *stop_context;
 } shmlimit_request;
+
+/**
+ * The name of a priority, such as "user", or "unknown" for any other number. SHMLIMIT_PRIORITY_DEFAULT has no name.
+ *
+ * Never NULL. Static: do not free it.
+ */
+const char *shmlimit_priority_name(uint32_t priority);
 
 /**
  * The right to make one call: a number that is never 0 and never reused. It holds a permit until it is released, cancelled
@@ -463,7 +481,7 @@ typedef struct shmlimit_outcome {
      * Response headers. The library reads Retry-After, and the headers about limits that the limiter is configured for.
      */
     const struct shmlimit_header *headers;
-    /** How many elements `headers` has. */
+    /** How many elements `headers` has. 0 only if `headers` is NULL. */
     size_t header_count;
     /**
      * The head of the response as the server sent it: status line and headers. It may be given with `headers` or instead of
@@ -476,7 +494,7 @@ typedef struct shmlimit_outcome {
     uint64_t latency_ns;
     /** What the call really cost, for the units whose real cost is known now. */
     const struct shmlimit_cost *costs;
-    /** How many elements `costs` has. */
+    /** How many elements `costs` has. 0 only if `costs` is NULL. */
     size_t cost_count;
     /** Which attempt the call was, from 1; 0 = unknown: then successive failures of all programs count. */
     uint32_t attempt;
@@ -575,7 +593,8 @@ int32_t shmlimit_enqueue(const struct shmlimit_limiter *limiter,
  * other result ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure. Only a failure about the arguments,
  * such as SHMLIMIT_NULL_POINTER, leaves the wait as it was. `answer` may be NULL.
  *
- * The first call in the queue is told to step every 2 ms while it waits for a permit.
+ * The first call in the queue is told to step every 2 ms while it waits for a permit. On a test clock, a step moves the
+ * clock to the time of the grant.
  */
 int32_t shmlimit_pending_step(shmlimit_pending pending,
                               uint64_t *sleep_ns,

@@ -1,11 +1,19 @@
 // shmlimit.hpp: shmlimit for C++17 and later. Header only, over shmlimit.h; the guide is docs/c.md.
 //
-//     shmlimit::limiter api("api", shmlimit::options().rate("100/min"));
-//     if (auto call = api.acquire(shmlimit::request().timeout(5s))) {
-//         ... call the API ...
-//         auto advice = call->record(200);
-//     } else {
-//         ... call.refused().retry_after ...
+//     #include "shmlimit.hpp"
+//     #include <iostream>
+//     using namespace std::chrono_literals;
+//
+//     int main()
+//     {
+//         shmlimit::limiter api("api", shmlimit::options().rate("100/min"));
+//         if (auto call = api.acquire(shmlimit::request().timeout(5s))) {
+//             int status = 200; // the answer to your call
+//             auto advice = call->record(status);
+//             std::cout << (advice.retry ? "try again\n" : "done\n");
+//         } else {
+//             std::cout << "refused: " << name(call.refused().reason) << '\n';
+//         }
 //     }
 //
 // Every function that can fail has two forms, like those of std::filesystem. The one without a std::error_code throws
@@ -287,13 +295,15 @@ enum class on_mismatch : std::uint32_t {
 /// How to open a limiter. Without settings, an existing one is opened as it is, or one is created from the preset of its name.
 class options {
 public:
-    /// The rate, such as "100/min", or several: "100/min, tokens=30k/min".
+    /// The rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". Several are
+    /// separated by commas: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the rate
+    /// (sliding_log). With one, a token bucket: a period may admit rate + burst.
     options &rate(std::string_view text) { return rate_.set(text), *this; }
-    /// The most units that one rate allows at once.
+    /// The most units that one rate allows at once. One period may then admit rate + burst.
     options &burst(std::uint64_t units) noexcept { return burst_ = units, *this; }
     /// The most calls in flight.
     options &concurrency(std::uint32_t calls) noexcept { return concurrency_ = calls, *this; }
-    /// The algorithm of the rate, such as "gcra".
+    /// The algorithm of the rate, such as "gcra". Without it: sliding_log, or token_bucket with a burst or above 100,000 per period.
     options &algorithm(std::string_view name) { return algorithm_.set(name), *this; }
     /// What to do if the limiter exists with other settings.
     options &on_mismatch(shmlimit::on_mismatch what) noexcept { return on_mismatch_ = what, *this; }
@@ -338,7 +348,7 @@ public:
         raw.directory = directory_.pointer();
         raw.preset = preset_.pointer();
         raw.config = config_.pointer();
-        raw.settings = settings.data();
+        raw.settings = settings.empty() ? nullptr : settings.data();
         raw.setting_count = settings.size();
         raw.group = group_.pointer();
         raw.flags = flags_;
@@ -366,13 +376,19 @@ private:
 
 // ---- Asking for a call
 
-/// Which waiting call goes first.
+/// Which waiting call goes first. Served in this order: webhook, user, background. webhook and user may use the reserve.
 enum class priority : std::uint32_t {
-    normal = SHMLIMIT_PRIORITY_DEFAULT,        ///< Of a request, background; of an outcome, the priority of its grant.
+    unset = SHMLIMIT_PRIORITY_DEFAULT,         ///< Of a request, background; of an outcome, the priority of its grant.
     background = SHMLIMIT_PRIORITY_BACKGROUND, ///< Work that can wait.
     user = SHMLIMIT_PRIORITY_USER,             ///< A person waits for the call.
     webhook = SHMLIMIT_PRIORITY_WEBHOOK,       ///< Another program waits for the call.
 };
+
+/// The name of a priority, such as "user".
+inline std::string_view name(priority one) noexcept
+{
+    return one == priority::unset ? "unset" : shmlimit_priority_name(static_cast<std::uint32_t>(one));
+}
 
 /// A request for one call. As it is: one request, background priority, no timeout.
 class request {
@@ -395,7 +411,7 @@ public:
     {
         return timeout_ns_ = detail::to_limit(time), *this;
     }
-    /// Until when the call may wait. With a timeout, the earlier one counts.
+    /// Until when the call may wait. With a timeout, the earlier one counts. With a test clock, a time on that clock.
     request &deadline(std::chrono::system_clock::time_point time) noexcept
     {
         return deadline_ns_ = detail::to_limit(time.time_since_epoch()), *this;
@@ -429,7 +445,7 @@ public:
         for (std::size_t i = 0; i < count_ && i < most; i++)
             costs[i] = {units_[i], amounts_[i]};
         auto raw = detail::sized<shmlimit_request>();
-        raw.costs = costs;
+        raw.costs = count_ == 0 ? nullptr : costs;
         // Too many units are refused before the library reads one of them.
         raw.cost_count = count_ <= most ? count_ : SIZE_MAX;
         raw.timeout_ns = timeout_ns_;
@@ -451,7 +467,7 @@ private:
     std::uint64_t amounts_[most];
     std::size_t count_ = 0;
     std::uint64_t timeout_ns_ = 0, deadline_ns_ = 0;
-    shmlimit::priority priority_ = shmlimit::priority::normal;
+    shmlimit::priority priority_ = shmlimit::priority::unset;
     int (*stop_)(void *) = nullptr;
     void *context_ = nullptr;
     bool (*plain_)() = nullptr;
@@ -548,12 +564,12 @@ public:
         auto raw = detail::sized<shmlimit_outcome>();
         raw.status = status_;
         raw.error = error_;
-        raw.headers = headers.data();
+        raw.headers = headers.empty() ? nullptr : headers.data();
         raw.header_count = headers.size();
         raw.head = head_.data();
         raw.head_length = head_.size();
         raw.latency_ns = latency_ns_;
-        raw.costs = costs.data();
+        raw.costs = costs.empty() ? nullptr : costs.data();
         raw.cost_count = costs.size();
         raw.attempt = attempt_;
         raw.priority = static_cast<std::uint32_t>(priority_);
@@ -562,7 +578,7 @@ public:
 
 private:
     std::uint32_t status_ = 0, error_ = 0, attempt_ = 0;
-    shmlimit::priority priority_ = shmlimit::priority::normal;
+    shmlimit::priority priority_ = shmlimit::priority::unset;
     std::uint64_t latency_ns_ = 0;
     std::string_view head_;
     std::vector<std::pair<std::string, std::string>> headers_;
@@ -612,7 +628,7 @@ struct advice {
 };
 
 /// The right to make one call. It holds a permit until it is recorded, released, cancelled or destroyed.
-class grant {
+class [[nodiscard]] grant {
 public:
     /// Takes a grant of shmlimit.h over.
     explicit grant(shmlimit_grant number = 0, nanoseconds delay = {}) noexcept : number_(number), delay_(delay) {}
@@ -665,7 +681,7 @@ private:
 };
 
 /// The answer to a request: a grant or a refusal.
-class answer {
+class [[nodiscard]] answer {
 public:
     answer() noexcept = default;
     /// The answer of a function of shmlimit.h.
@@ -704,7 +720,7 @@ private:
 // ---- Waiting in an event loop
 
 /// A wait that an event loop steps. Destroying it before its end leaves the queue.
-class pending {
+class [[nodiscard]] pending {
 public:
     /// Takes a wait of shmlimit.h over.
     explicit pending(shmlimit_pending number = 0) noexcept : number_(number) {}
@@ -724,7 +740,8 @@ public:
     /// Whether the wait goes on.
     explicit operator bool() const noexcept { return number_ != 0; }
     /// Checks whether it is the call's turn, without waiting. Nothing: step again after `sleep`. An answer ends the wait.
-    std::optional<answer> step(nanoseconds &sleep, std::error_code &code) noexcept
+    /// On a test clock, a step moves the clock to the time of the grant.
+    [[nodiscard]] std::optional<answer> step(nanoseconds &sleep, std::error_code &code) noexcept
     {
         std::uint64_t ns = 0;
         shmlimit_grant grant = 0;
@@ -738,7 +755,7 @@ public:
         return answer(result, grant, raw);
     }
 #ifdef SHMLIMIT_HPP_THROWS
-    std::optional<answer> step(nanoseconds &sleep)
+    [[nodiscard]] std::optional<answer> step(nanoseconds &sleep)
     {
         return detail::thrown([&](auto &code) { return step(sleep, code); });
     }
@@ -779,7 +796,9 @@ private:
 };
 
 /// A limiter at one moment. `->` leads to the fields of shmlimit_snapshot; known() makes a duration of those in _ns.
-class snapshot {
+/// Fields and lists are part of the snapshot and end with it. So a snapshot needs a name before it can be read: with
+/// `auto snapshot = api.snapshot();`, read `snapshot->in_flight`. `api.snapshot()->in_flight` does not compile.
+class [[nodiscard]] snapshot {
 public:
     /// Takes a snapshot of shmlimit.h over.
     explicit snapshot(const shmlimit_snapshot *raw = nullptr) noexcept : raw_(raw) {}
@@ -787,30 +806,38 @@ public:
     /// Whether there is a snapshot. There is none after a failure.
     explicit operator bool() const noexcept { return raw_ != nullptr; }
     /// The fields.
-    const shmlimit_snapshot *operator->() const noexcept { return raw_.get(); }
+    const shmlimit_snapshot *operator->() const & noexcept { return raw_.get(); }
+    const shmlimit_snapshot *operator->() const && = delete;
     /// The fields.
-    const shmlimit_snapshot &operator*() const noexcept { return *raw_; }
+    const shmlimit_snapshot &operator*() const & noexcept { return *raw_; }
+    const shmlimit_snapshot &operator*() const && = delete;
     /// The rules, in the order of the configuration.
-    range<shmlimit_rule_snapshot> rules() const noexcept { return {raw_->rules, raw_->rule_count}; }
+    range<shmlimit_rule_snapshot> rules() const & noexcept { return {raw_->rules, raw_->rule_count}; }
+    range<shmlimit_rule_snapshot> rules() const && = delete;
     /// The processes that are attached and alive.
-    range<shmlimit_participant_snapshot> participants() const noexcept
+    range<shmlimit_participant_snapshot> participants() const & noexcept
     {
         return {raw_->participants, raw_->participant_count};
     }
+    range<shmlimit_participant_snapshot> participants() const && = delete;
     /// The calls that wait, in the order in which they will be served.
-    range<shmlimit_waiter_snapshot> queue() const noexcept { return {raw_->queue, raw_->queue_count}; }
+    range<shmlimit_waiter_snapshot> queue() const & noexcept { return {raw_->queue, raw_->queue_count}; }
+    range<shmlimit_waiter_snapshot> queue() const && = delete;
     /// What response headers said about each window of the provider.
-    range<shmlimit_pace_window_snapshot> pace_windows() const noexcept
+    range<shmlimit_pace_window_snapshot> pace_windows() const & noexcept
     {
         return {raw_->pace_windows, raw_->pace_window_count};
     }
+    range<shmlimit_pace_window_snapshot> pace_windows() const && = delete;
     /// The newest changes of the breaker's state, the newest last.
-    range<shmlimit_transition_snapshot> transitions() const noexcept
+    range<shmlimit_transition_snapshot> transitions() const & noexcept
     {
         return {raw_->transitions, raw_->transition_count};
     }
+    range<shmlimit_transition_snapshot> transitions() const && = delete;
     /// How often calls ended with each status or error.
-    range<shmlimit_code_count> codes() const noexcept { return {raw_->codes, raw_->code_count}; }
+    range<shmlimit_code_count> codes() const & noexcept { return {raw_->codes, raw_->code_count}; }
+    range<shmlimit_code_count> codes() const && = delete;
 
 private:
     struct deleter {
@@ -855,21 +882,21 @@ public:
     shmlimit_limiter *handle() const noexcept { return handle_; }
 
     /// Asks for a grant, and waits for it in the queue of all processes.
-    answer acquire(const request &request, std::error_code &code) const noexcept
+    [[nodiscard]] answer acquire(const request &request, std::error_code &code) const noexcept
     {
         return asked(shmlimit_acquire, request, code);
     }
     /// Asks for one request with background priority, and waits for it in the queue of all processes.
-    answer acquire(std::error_code &code) const noexcept { return acquire(request(), code); }
+    [[nodiscard]] answer acquire(std::error_code &code) const noexcept { return acquire(request(), code); }
     /// Asks once and does not wait. Timeout, deadline and stop are ignored.
-    answer try_acquire(const request &request, std::error_code &code) const noexcept
+    [[nodiscard]] answer try_acquire(const request &request, std::error_code &code) const noexcept
     {
         return asked(shmlimit_try_acquire, request, code);
     }
     /// Asks once for one request with background priority, and does not wait.
-    answer try_acquire(std::error_code &code) const noexcept { return try_acquire(request(), code); }
+    [[nodiscard]] answer try_acquire(std::error_code &code) const noexcept { return try_acquire(request(), code); }
     /// Begins a wait for an event loop, and returns at once.
-    pending enqueue(const request &request, std::error_code &code) const noexcept
+    [[nodiscard]] pending enqueue(const request &request, std::error_code &code) const noexcept
     {
         shmlimit_pending number = 0;
         auto enqueue = [&](const shmlimit_request &what) { return shmlimit_enqueue(handle_, &what, &number); };
@@ -912,6 +939,8 @@ public:
         detail::done(shmlimit_pause(handle_, &raw), code);
     }
     /// Stops all calls of all programs until resume().
+    void pause(std::string_view why, std::error_code &code) const { pause(nanoseconds(0), why, code); }
+    /// Stops all calls of all programs until resume().
     void pause(std::error_code &code) const { pause(nanoseconds(0), {}, code); }
     /// Ends a pause, and says whether there was one.
     bool resume(std::error_code &code) const noexcept
@@ -936,7 +965,7 @@ public:
         return detail::text([&](char **text) { return shmlimit_metrics(handle_, text); }, code);
     }
     /// Takes a snapshot: settings, counts, processes, queue, breaker.
-    shmlimit::snapshot snapshot(std::error_code &code) const noexcept
+    [[nodiscard]] shmlimit::snapshot snapshot(std::error_code &code) const noexcept
     {
         const shmlimit_snapshot *raw = nullptr;
         detail::done(shmlimit_snapshot_take(handle_, &raw), code);
@@ -948,15 +977,15 @@ public:
     {
         detail::thrown([&](auto &code) { *this = limiter(name, options, code); });
     }
-    answer acquire(const request &request = {}) const
+    [[nodiscard]] answer acquire(const request &request = {}) const
     {
         return detail::thrown([&](auto &code) { return acquire(request, code); });
     }
-    answer try_acquire(const request &request = {}) const
+    [[nodiscard]] answer try_acquire(const request &request = {}) const
     {
         return detail::thrown([&](auto &code) { return try_acquire(request, code); });
     }
-    pending enqueue(const request &request = {}) const
+    [[nodiscard]] pending enqueue(const request &request = {}) const
     {
         return detail::thrown([&](auto &code) { return enqueue(request, code); });
     }
@@ -975,6 +1004,7 @@ public:
     {
         detail::thrown([&](auto &code) { pause(length, why, code); });
     }
+    void pause(std::string_view why) const { detail::thrown([&](auto &code) { pause(why, code); }); }
     void pause() const { detail::thrown([&](auto &code) { pause(code); }); }
     bool resume() const { return detail::thrown([&](auto &code) { return resume(code); }); }
     std::string config() const { return detail::thrown([&](auto &code) { return config(code); }); }
@@ -983,7 +1013,7 @@ public:
     {
         return detail::thrown([&](auto &code) { return environment_changes(code); });
     }
-    shmlimit::snapshot snapshot() const { return detail::thrown([&](auto &code) { return snapshot(code); }); }
+    [[nodiscard]] shmlimit::snapshot snapshot() const { return detail::thrown([&](auto &code) { return snapshot(code); }); }
 #endif
 
 private:

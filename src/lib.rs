@@ -69,8 +69,9 @@
 //!
 //! # Features
 //!
-//! `config` reads limiter files in TOML, and single settings as text. No feature is on by default. The command-line
-//! tool is the package `shmlimit-cli`.
+//! `config` reads limiter files in TOML and single settings as text: the module `config` (with `ConfigSource`),
+//! `Builder::config`, `Limiter::set` and `Limiter::update`. No feature is on by default. The command-line tool is the
+//! package `shmlimit-cli`.
 //!
 //! # Platforms
 //!

@@ -265,9 +265,23 @@ fn parts(text: &str) -> Result<(u64, Duration), String> {
 }
 
 /// Reads a list of rates, separated by commas: `100/min, tokens=30k/min`.
-#[cfg_attr(not(feature = "config"), allow(dead_code))]
 pub(crate) fn list(text: &str) -> Result<Vec<Rate>, RateError> {
     text.split(',').map(|rate| rate.trim().parse()).collect()
+}
+
+impl RateError {
+    /// The same error; if the text is a list of rates, it shows the calls of a builder that take them.
+    pub(crate) fn with_remedy_for_lists(self) -> RateError {
+        match list(&self.text) {
+            Ok(rates) if rates.len() > 1 => {
+                let calls: String =
+                    self.text.split(',').map(|rate| format!(".rate({:?})", rate.trim())).collect();
+                let problem = format!("one rate per call: {calls}");
+                RateError { problem, ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -322,6 +336,14 @@ mod tests {
         ] {
             assert_eq!(rate.to_string().parse(), Ok(rate.clone()), "{rate}");
         }
+    }
+
+    #[test]
+    fn a_list_where_one_rate_is_taken_shows_the_calls_that_take_it() {
+        let error = |text: &str| text.parse::<Rate>().unwrap_err().with_remedy_for_lists().to_string();
+        let wanted = r#"one rate per call: .rate("100/min").rate("tokens=30k/min")"#;
+        assert!(error("100/min, tokens=30k/min").ends_with(wanted), "{}", error("100/min, tokens=30k/min"));
+        assert!(!error("100/min, fast").contains("one rate per call"));
     }
 
     #[test]

@@ -176,10 +176,21 @@ pub(crate) fn foreign_bytes<'c>(
     }
 }
 
-/// Reads a list of plain structs. The list is empty if `length` is 0.
-pub(crate) fn list<T: Copy>(what: &str, at: *const T, length: usize, most: usize) -> Result<Vec<T>, Failure> {
+/// Reads a list of plain structs. `what` is its field and `count` the field of its length: a list without a length is
+/// an error, because the program has probably forgotten it. An empty list is NULL and 0.
+pub(crate) fn list<T: Copy>(
+    what: &str,
+    count: &str,
+    at: *const T,
+    length: usize,
+    most: usize,
+) -> Result<Vec<T>, Failure> {
     match (at.is_null(), length) {
-        (_, 0) => Ok(Vec::new()),
+        (true, 0) => Ok(Vec::new()),
+        (false, 0) => {
+            let message = format!("{what} is set, but {count} is 0");
+            Err(Failure::new(crate::code::SHMLIMIT_BAD_VALUE, message))
+        }
         (true, _) => Err(null(what)),
         (false, _) if length > most => {
             let message = format!("{what} has {length} elements; more than {most} make no sense");
@@ -262,10 +273,12 @@ mod tests {
     #[test]
     fn lists_are_read_by_their_length() {
         let numbers = [1u64, 2, 3];
-        assert_eq!(list("numbers", numbers.as_ptr(), 3, 8).unwrap(), numbers);
-        assert!(list("numbers", std::ptr::null::<u64>(), 0, 8).unwrap().is_empty());
-        assert!(list("numbers", std::ptr::null::<u64>(), 1, 8).is_err());
-        let failure = list("numbers", numbers.as_ptr(), 9, 8).unwrap_err();
-        assert!(format!("{failure:?}").contains(&format!("code: {SHMLIMIT_BAD_VALUE}")));
+        assert_eq!(list("numbers", "count", numbers.as_ptr(), 3, 8).unwrap(), numbers);
+        assert!(list("numbers", "count", std::ptr::null::<u64>(), 0, 8).unwrap().is_empty());
+        assert!(list("numbers", "count", std::ptr::null::<u64>(), 1, 8).is_err());
+        for length in [0, 9] {
+            let failure = list("numbers", "count", numbers.as_ptr(), length, 8).unwrap_err();
+            assert!(format!("{failure:?}").contains(&format!("code: {SHMLIMIT_BAD_VALUE}")), "{length}");
+        }
     }
 }

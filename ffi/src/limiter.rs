@@ -71,7 +71,7 @@ pub struct shmlimit_options {
     pub config: *const c_char,
     /// Settings that override those of preset and configuration.
     pub settings: *const shmlimit_setting,
-    /// How many elements `settings` has.
+    /// How many elements `settings` has. 0 only if `settings` is NULL.
     pub setting_count: usize,
     /// Processes of the same group take turns as one; NULL = that of SHMLIMIT_GROUP, or else each process alone.
     pub group: *const c_char,
@@ -83,11 +83,14 @@ pub struct shmlimit_options {
     pub shared_with: *const c_char,
     /// The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine.
     pub test_clock: *const shmlimit_test_clock,
-    /// The rate, such as "100/min"; NULL = none. Several are separated by commas: "100/min, tokens=30k/min".
+    /// The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min".
+    /// Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the
+    /// rate (sliding_log). With one, a token bucket: a period may admit rate + burst.
     pub rate: *const c_char,
-    /// The algorithm of the rate, such as "gcra"; NULL = the one that suits the other settings.
+    /// The algorithm of the rate, such as "gcra"; NULL = sliding_log, or token_bucket with a burst or above 100,000 per period.
     pub algorithm: *const c_char,
-    /// The most units that the rate allows at once; 0 = not set. Only with a single rate.
+    /// The most units that the rate allows at once; 0 = not set. One period may then admit rate + burst. Only with a
+    /// single rate.
     pub burst: u64,
     /// The most calls in flight; 0 = not set.
     pub concurrency: u32,
@@ -128,8 +131,8 @@ impl shmlimit_options {
         if let Some(config) = input::text_or_none("shmlimit_options.config", self.config)? {
             source = source.text(config);
         }
-        let what = "shmlimit_options.settings";
-        for setting in input::list(what, self.settings, self.setting_count, MOST_SETTINGS)? {
+        let (what, count) = ("shmlimit_options.settings", "setting_count");
+        for setting in input::list(what, count, self.settings, self.setting_count, MOST_SETTINGS)? {
             source = source.setting(
                 input::text("shmlimit_options.settings[].key", setting.key)?,
                 input::text("shmlimit_options.settings[].value", setting.value)?,

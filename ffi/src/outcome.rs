@@ -44,7 +44,7 @@ pub struct shmlimit_outcome {
     pub error: u32,
     /// Response headers. The library reads Retry-After, and the headers about limits that the limiter is configured for.
     pub headers: *const shmlimit_header,
-    /// How many elements `headers` has.
+    /// How many elements `headers` has. 0 only if `headers` is NULL.
     pub header_count: usize,
     /// The head of the response as the server sent it: status line and headers. It may be given with `headers` or instead of
     /// them. If it has several heads, after redirects, the last one counts. NULL = none.
@@ -55,7 +55,7 @@ pub struct shmlimit_outcome {
     pub latency_ns: u64,
     /// What the call really cost, for the units whose real cost is known now.
     pub costs: *const shmlimit_cost,
-    /// How many elements `costs` has.
+    /// How many elements `costs` has. 0 only if `costs` is NULL.
     pub cost_count: usize,
     /// Which attempt the call was, from 1; 0 = unknown: then successive failures of all programs count.
     pub attempt: u32,
@@ -190,7 +190,8 @@ impl shmlimit_outcome {
     #[inline]
     fn plain(&self) -> Option<Outcome<'static>> {
         let lists = self.header_count | self.head_length | self.cost_count;
-        if lists != 0 || self.status == 0 || self.error != 0 || self.priority != 0 {
+        let pointers = !self.headers.is_null() || !self.costs.is_null();
+        if pointers || lists != 0 || self.status == 0 || self.error != 0 || self.priority != 0 {
             return None;
         }
         let mut outcome = Outcome::http(u16::try_from(self.status).ok()?, &[]);
@@ -230,8 +231,13 @@ impl<'c> Ended<'c> {
             }
             (status, None) => Some(u16::try_from(status).unwrap_or(u16::MAX)),
         };
-        let listed =
-            input::list("shmlimit_outcome.headers", given.headers, given.header_count, MOST_HEADERS)?;
+        let listed = input::list(
+            "shmlimit_outcome.headers",
+            "header_count",
+            given.headers,
+            given.header_count,
+            MOST_HEADERS,
+        )?;
         let mut headers = Vec::with_capacity(listed.len());
         for header in listed {
             let name = input::foreign_text("shmlimit_outcome.headers[].name", header.name)?;

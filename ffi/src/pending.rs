@@ -49,7 +49,8 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
 /// other result ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure. Only a failure about the arguments,
 /// such as SHMLIMIT_NULL_POINTER, leaves the wait as it was. `answer` may be NULL.
 ///
-/// The first call in the queue is told to step every 2 ms while it waits for a permit.
+/// The first call in the queue is told to step every 2 ms while it waits for a permit. On a test clock, a step moves the
+/// clock to the time of the grant.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_pending_step(
     pending: shmlimit_pending,

@@ -2,12 +2,14 @@
 
 use crate::boundary::Failure;
 use crate::code::SHMLIMIT_BAD_VALUE;
+use crate::guard::guard;
 use crate::input::{self, Growing};
 use shmlimit::{Priority, Request};
 use std::ffi::{c_char, c_int, c_void};
 use std::time::{Duration, SystemTime};
 
-/// The default: of a request, background; of an outcome, the priority of its grant.
+/// The default: of a request, background; of an outcome, the priority of its grant. Calls are served in this order:
+/// webhook, user, background. webhook and user may use the reserve.
 pub const SHMLIMIT_PRIORITY_DEFAULT: u32 = 0;
 /// Work that can wait.
 pub const SHMLIMIT_PRIORITY_BACKGROUND: u32 = 1;
@@ -34,11 +36,12 @@ pub struct shmlimit_request {
     pub size: usize,
     /// What the call costs. A unit that is not named costs 0, except "requests", which costs 1.
     pub costs: *const shmlimit_cost,
-    /// How many elements `costs` has.
+    /// How many elements `costs` has. 0 only if `costs` is NULL.
     pub cost_count: usize,
     /// How long the call may wait, in nanoseconds; 0 = no limit. If it cannot be granted in time, it is refused at once.
     pub timeout_ns: u64,
-    /// Until when the call may wait, in nanoseconds since 1970; 0 = no limit. With a timeout, the earlier one counts.
+    /// Until when the call may wait, in nanoseconds since 1970; 0 = no limit. With a timeout, the earlier one counts. With a
+    /// test clock, a time on that clock.
     pub deadline_ns: u64,
     /// The priority: SHMLIMIT_PRIORITY_….
     pub priority: u32,
@@ -55,6 +58,22 @@ pub struct shmlimit_request {
 unsafe impl Growing for shmlimit_request {
     const NAME: &'static str = "shmlimit_request";
     const FIRST: usize = 64;
+}
+
+/// The name of a priority, such as "user", or "unknown" for any other number. SHMLIMIT_PRIORITY_DEFAULT has no name.
+///
+/// Never NULL. Static: do not free it.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn shmlimit_priority_name(priority: u32) -> *const c_char {
+    guard(c"unknown".as_ptr(), || {
+        match priority {
+            SHMLIMIT_PRIORITY_BACKGROUND => c"background",
+            SHMLIMIT_PRIORITY_USER => c"user",
+            SHMLIMIT_PRIORITY_WEBHOOK => c"webhook",
+            _ => c"unknown",
+        }
+        .as_ptr()
+    })
 }
 
 /// A limit for the number of costs. No limiter has more units.
@@ -122,7 +141,7 @@ pub(crate) fn costs<'c>(
     at: *const shmlimit_cost,
     count: usize,
 ) -> Result<Vec<(&'c str, u64)>, Failure> {
-    let costs = input::list(what, at, count, MOST_COSTS)?;
+    let costs = input::list(what, "cost_count", at, count, MOST_COSTS)?;
     costs.iter().map(|cost| Ok((input::text(unit, cost.unit)?, cost.amount))).collect()
 }
 

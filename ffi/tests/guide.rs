@@ -1,5 +1,5 @@
-//! Every C and C++ sample in docs/c.md and README.md compiles without warnings. Every sample that is a program, or
-//! can be completed to one, runs.
+//! Every C and C++ sample in docs/c.md, README.md and shmlimit.hpp compiles without warnings. Every sample that is a
+//! program, or can be completed to one, runs.
 
 // These tests use this machine's compiler. scripts/platforms/windows-c compiles and runs the same programs for
 // Windows.
@@ -57,4 +57,17 @@ fn every_sample_of_the_guide_compiles_and_runs() {
             Program::of(&source).run();
         }
     }
+}
+
+#[test]
+fn the_sample_at_the_top_of_shmlimit_hpp_compiles_and_runs_as_it_stands() {
+    let header = std::fs::read_to_string(support::root().join("include/shmlimit.hpp")).unwrap();
+    let top = header.lines().take_while(|line| line.starts_with("//"));
+    let sample = top.filter_map(|line| line.strip_prefix("//     ").or((line == "//").then_some("")));
+    let sample = sample.collect::<Vec<_>>().join("\n") + "\n";
+    assert!(sample.contains("int main()"), "{sample}");
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("sample.cpp");
+    std::fs::write(&source, sample).unwrap();
+    Program::of(&source).run();
 }

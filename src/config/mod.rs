@@ -1,5 +1,7 @@
 //! Limiter configuration: TOML files, and the common settings one by one.
 //!
+//! Needs the feature `config`.
+//!
 //! ```
 //! use shmlimit::config::Config;
 //!

@@ -101,7 +101,7 @@ impl Builder {
     }
 
     /// Limits the rate: a [`Rate`] or its text. Several calls add several rates, and all of them must admit a call.
-    /// A text that is not a valid rate is an error when the limiter is opened.
+    /// A text that is not one valid rate is an error when the limiter is opened.
     ///
     /// Without a burst, no period of that length admits more than the rate (R147). One rate goes on top of the
     /// preset with the limiter's name, if there is one. Several rates replace the rules of the preset.
@@ -122,7 +122,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn rate<R: TryInto<Rate, Error: Into<RateError>>>(mut self, rate: R) -> Builder {
-        self.rates.push(rate.try_into().map_err(Into::into));
+        self.rates.push(rate.try_into().map_err(|error| error.into().with_remedy_for_lists()));
         self
     }
 
@@ -232,6 +232,8 @@ impl Builder {
     /// assert_eq!(limiter.policy()?.concurrency(), Some(2));
     /// # Ok(()) }
     /// ```
+    ///
+    /// Needs the feature `config`.
     #[cfg(feature = "config")]
     #[must_use]
     pub fn config(mut self, source: crate::config::ConfigSource) -> Builder {

@@ -5,6 +5,8 @@ use super::events::{self, Transition};
 use super::outcome::{Advice, Outcome};
 use super::segment_chain::LimiterSegment;
 use crate::environment::Change;
+use crate::settings::{self, Overrides};
+use crate::{ConfigError, Rate, RateError};
 use shmlimit_kernel::Policy;
 use shmlimit_kernel::breaker::BreakerState;
 use shmlimit_kernel::decide::{self, BreakerCommand};
@@ -144,9 +146,27 @@ impl Limiter {
     /// assert_eq!(limiter.set("concurrency", "6")?.concurrency(), Some(6));
     /// # Ok(()) }
     /// ```
+    ///
+    /// Needs the feature `config`. [`set_rate`](Limiter::set_rate) needs none.
     #[cfg(feature = "config")]
     pub fn set(&self, key: &str, value: &str) -> Result<Policy, Error> {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
+    }
+
+    /// Changes the rate while the limiter is in use, for all programs that share it. It sets limit and period of the one rule that
+    /// counts its unit, or of the rule of its name. What was spent stays spent. Returns the new policy.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let limiter = shmlimit::Limiter::builder("api").directory(directory.path()).rate("10/s").open()?;
+    /// assert_eq!(limiter.set_rate("20/s")?.rules()[0].limit, 20);
+    /// # Ok(()) }
+    /// ```
+    pub fn set_rate<R: TryInto<Rate, Error: Into<RateError>>>(&self, rate: R) -> Result<Policy, Error> {
+        let rate = rate.try_into().map_err(|error| ConfigError::from(error.into()))?;
+        let overrides = Overrides { rates: vec![rate], ..Overrides::default() };
+        self.follow(|link| link.change_policy(|old| Ok(settings::update(old, &overrides)?)))
     }
 
     /// Changes several settings at once while the limiter is in use, for all processes that share it (R144).
@@ -163,6 +183,8 @@ impl Limiter {
     /// assert_eq!((policy.concurrency(), policy.rules()[0].limit), (Some(6), 35));
     /// # Ok(()) }
     /// ```
+    ///
+    /// Needs the feature `config`.
     #[cfg(feature = "config")]
     pub fn update(&self, overrides: &crate::config::Overrides) -> Result<Policy, Error> {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::update(old, overrides)?)))

@@ -93,7 +93,8 @@ impl Limiter {
 }
 
 impl PendingAcquire {
-    /// Enters the queue, or checks whether it is this call's turn.
+    /// Enters the queue, or checks whether it is this call's turn. On a [`TestClock`](crate::TestClock), a step moves
+    /// the clock to the time of the grant.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

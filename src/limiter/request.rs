@@ -114,6 +114,8 @@ impl<'u> Request<'u> {
     /// Until when [`acquire`](crate::Limiter::acquire) may wait. If a [`timeout`](Self::timeout) is set too, the
     /// earlier end is used.
     ///
+    /// With a test clock, it is a time on that clock.
+    ///
     /// The deadline becomes a duration when the call asks, and time during suspend counts. A later change of the
     /// machine's clock does not move it.
     ///

@@ -137,6 +137,7 @@ fn r144_a_limiter_with_other_settings_is_an_error_unless_something_else_is_chose
     let first = home.builder("api").rate("100/h").concurrency(4).open().unwrap();
     let error = home.builder("api").rate("60/h").concurrency(4).open().unwrap_err();
     assert!(matches!(error, Error::ConfigMismatch { updatable: true, .. }), "{error}");
+    assert!(error.to_string().contains("open it with on_mismatch = update"), "{error}");
     assert_eq!(first.policy().unwrap().rules()[0].limit, 100);
 }
 
@@ -216,6 +217,32 @@ fn r144_settings_that_only_a_new_limiter_can_have_do_not_fit() {
     }
     let same = single("rules.0.algorithm", "sliding_log").on_mismatch(OnMismatch::Update).open();
     assert_eq!(same.unwrap().policy().unwrap().rules()[0].limit, 100);
+}
+
+#[test]
+fn a_list_of_rates_in_one_call_is_an_error_that_shows_the_calls() {
+    let home = Home::new();
+    let error = home.builder("llm").rate("100/min, tokens=30k/min").open().unwrap_err();
+    assert!(error.to_string().contains(r#".rate("100/min").rate("tokens=30k/min")"#), "{error}");
+}
+
+#[test]
+fn set_rate_changes_limit_and_period_for_all_and_keeps_the_rest() {
+    let home = Home::new();
+    let first = home.builder("llm").rate("100/h").rate("tokens=5/s").concurrency(4).open().unwrap();
+    let second = home.builder("llm").open_existing().unwrap();
+    let changed = second.set_rate("tokens=9/s").unwrap();
+    let policy = first.policy().unwrap();
+    assert_eq!((&policy, policy.concurrency()), (&changed, Some(4)));
+    let limits: Vec<u64> = policy.rules().iter().map(|rule| rule.limit).collect();
+    assert_eq!(limits, [100, 9]);
+    second.set_rate(Rate::per_minute(50)).unwrap();
+    let policy = first.policy().unwrap();
+    let rule = &policy.rules()[0];
+    assert_eq!((rule.limit, rule.period), (50, Duration::from_secs(60)));
+    for bad in ["fast", "pages=1/s"] {
+        assert!(matches!(second.set_rate(bad), Err(Error::Config(_))), "{bad}");
+    }
 }
 
 #[test]

@@ -6,6 +6,9 @@ use super::time::{Nanos, Time};
 crate::named_enum! {
     /// The priority of a call: which waiting call goes first, and which calls may use the reserve (R106).
     ///
+    /// Served in this order: webhook, user, background. Webhook and user may use the reserve. A background call goes first
+    /// only when it is owed its share (`background_share`).
+    ///
     /// ```
     /// # use shmlimit_kernel as shmlimit;
     /// use shmlimit::Priority;

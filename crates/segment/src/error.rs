@@ -20,7 +20,7 @@ pub enum Error {
         why: &'static str,
     },
     /// There is no such limiter, and no preset of that name to create it from.
-    #[error("no limiter {name:?} in {directory}; make it with: {}", tool(.directory, "init", .name, "--rate 35/s"))]
+    #[error("no limiter {name:?} in {directory}; make it with: {}, or give a rate when you open it", tool(.directory, "init", .name, "--rate 35/s"))]
     UnknownLimiter {
         /// The name asked for.
         name: String,
@@ -125,8 +125,8 @@ pub enum Error {
     },
     /// Settings given explicitly differ from those of the existing limiter (R144).
     #[error(
-        "limiter {name:?} has other settings than those given:\n{differences}\nleave the settings out to use it as it is, or remove it with: {}, and open it again",
-        tool(.directory, "rm", .name, "--force")
+        "limiter {name:?} has other settings than those given:\n{differences}\n{}",
+        mismatch(.directory, .name, *.updatable)
     )]
     ConfigMismatch {
         /// The limiter.
@@ -140,7 +140,7 @@ pub enum Error {
     },
     /// A change that does not fit the segment as it was created.
     #[error(
-        "limiter {name:?} cannot take this change while it is in use: {problem}; {}",
+        "limiter {name:?} cannot take this change while it is in use: {problem}; {}; in a program, open it with replace",
         afresh(.directory, .name, "change that there")
     )]
     DoesNotFit {
@@ -304,6 +304,20 @@ pub fn afresh(directory: &Path, name: &str, change: &str) -> String {
     )
 }
 
+/// Tells how to open a limiter that has other settings.
+fn mismatch(directory: &Path, name: &str, updatable: bool) -> String {
+    match updatable {
+        true => "to change it for all programs, open it with on_mismatch = update (shmlimit init … --update); to use it as \
+                 it is, on_mismatch = adopt"
+            .to_owned(),
+        false => format!(
+            "to use it as it is, open it with on_mismatch = adopt; to start it afresh with these settings, open it with \
+             replace, or remove it with: {}, and open it again",
+            tool(directory, "rm", name, "--force")
+        ),
+    }
+}
+
 fn removal(segment: &Path) -> String {
     let name = segment.file_stem().map_or_else(|| "NAME".to_owned(), |name| name.display().to_string());
     tool(segment.parent().unwrap_or(Path::new(".")), "rm", &name, "--force")
@@ -392,6 +406,34 @@ fn hint(source: &io::Error, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn r144_a_mismatch_suggests_an_update_first_and_a_removal_only_if_no_update_is_possible() {
+        let text = |updatable| {
+            let (name, directory) = ("api".to_owned(), PathBuf::from("/d"));
+            Error::ConfigMismatch { name, directory, differences: "limit".to_owned(), updatable }.to_string()
+        };
+        let (hot, cold) = (text(true), text(false));
+        let remedy = hot.lines().last().unwrap();
+        assert!(
+            remedy.starts_with("to change it for all programs, open it with on_mismatch = update"),
+            "{hot}"
+        );
+        assert!(hot.contains("to use it as it is, on_mismatch = adopt"), "{hot}");
+        assert!(!hot.contains("rm api") && !hot.contains("replace"), "{hot}");
+        assert!(cold.contains("open it with replace") && cold.contains("rm api --force, and"), "{cold}");
+        assert!(cold.contains("on_mismatch = adopt") && !cold.contains("update"), "{cold}");
+    }
+
+    #[test]
+    fn remedies_name_what_a_program_can_do_besides_the_command() {
+        let (name, directory) = ("api".to_owned(), PathBuf::from("/d"));
+        let unknown = Error::UnknownLimiter { name: name.clone(), directory: directory.clone() }.to_string();
+        assert!(unknown.ends_with("init api --rate 35/s, or give a rate when you open it"), "{unknown}");
+        let problem = "it is too large".to_owned();
+        let does_not_fit = Error::DoesNotFit { name, directory, problem }.to_string();
+        assert!(does_not_fit.ends_with("--replace; in a program, open it with replace"), "{does_not_fit}");
+    }
 
     #[test]
     fn windows_errors_about_read_only_and_mapped_files_include_a_remedy() {

@@ -138,6 +138,7 @@ static void null_lists(void)
     SAYS("headers[].value is NULL");
     outcome.header_count = SIZE_MAX;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_BAD_VALUE);
+    outcome.headers = NULL;
     outcome.header_count = 0;
     outcome.head_length = 1;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NULL_POINTER);
@@ -146,6 +147,34 @@ static void null_lists(void)
     outcome.cost_count = 1;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NULL_POINTER);
     SAYS("shmlimit_outcome.costs is NULL");
+}
+
+/* A list without its count: the program forgot the count. */
+static void lists_without_a_count(void)
+{
+    shmlimit_limiter *other;
+    shmlimit_grant grant;
+    shmlimit_setting setting = {"concurrency", "1"};
+    shmlimit_cost cost = {"tokens", 1};
+    shmlimit_header header = {"Retry-After", "1"};
+    SIZED(shmlimit_options, options);
+    SIZED(shmlimit_request, request);
+    SIZED(shmlimit_outcome, outcome);
+    options.directory = directory;
+    options.settings = &setting;
+    IS(shmlimit_open("x", &options, &other), SHMLIMIT_BAD_VALUE);
+    SAYS("shmlimit_options.settings is set, but setting_count is 0");
+    request.costs = &cost;
+    IS(shmlimit_try_acquire(limiter, &request, &grant, NULL), SHMLIMIT_BAD_VALUE);
+    SAYS("shmlimit_request.costs is set, but cost_count is 0");
+    outcome.status = 200;
+    outcome.headers = &header;
+    IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_BAD_VALUE);
+    SAYS("shmlimit_outcome.headers is set, but header_count is 0");
+    outcome.headers = NULL;
+    outcome.costs = &cost;
+    IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_BAD_VALUE);
+    SAYS("shmlimit_outcome.costs is set, but cost_count is 0");
 }
 
 /* Every input struct, in sizes that no version has, and in the sizes of later versions. */
@@ -286,6 +315,7 @@ static void not_utf8(void)
     outcome.costs = &cost;
     outcome.cost_count = 1;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NOT_UTF8);
+    outcome.costs = NULL;
     outcome.cost_count = 0;
     /* The caller is not responsible for the bytes that a server sent. */
     outcome.headers = &header;
@@ -424,6 +454,7 @@ int main(int argc, char **argv)
     limiter = make(directory, "hostile", TWO_UNITS);
     nulls();
     null_lists();
+    lists_without_a_count();
     sizes();
     not_utf8();
     values();

@@ -55,9 +55,12 @@ static const struct code REASONS[] = {
 
 static const struct code CLASSES[] = {{1, "ok"}, {2, "429"}, {3, "5xx"}, {4, "net"}, {5, "ignored"}};
 
+static const struct code PRIORITIES[] = {{1, "background"}, {2, "user"}, {3, "webhook"}};
+
 static const char *code_name(int32_t number) { return shmlimit_code_name(number); }
 static const char *reason_name(int32_t number) { return shmlimit_reason_name((uint32_t)number); }
 static const char *class_name(int32_t number) { return shmlimit_class_name((uint32_t)number); }
+static const char *priority_name(int32_t number) { return shmlimit_priority_name((uint32_t)number); }
 
 /* These codes have these names, and no other code has a name. */
 static void exactly(const struct code *codes, size_t count, const char *(*name)(int32_t))
@@ -80,6 +83,7 @@ int main(void)
     exactly(CODES, sizeof CODES / sizeof CODES[0], code_name);
     exactly(REASONS, sizeof REASONS / sizeof REASONS[0], reason_name);
     exactly(CLASSES, sizeof CLASSES / sizeof CLASSES[0], class_name);
+    exactly(PRIORITIES, sizeof PRIORITIES / sizeof PRIORITIES[0], priority_name);
     /* Programs have compiled these values in: the constants of the header keep them. */
     CHECK(SHMLIMIT_OK == 0 && SHMLIMIT_REFUSED == 1 && SHMLIMIT_STOPPED == 2 && SHMLIMIT_SLEEP == 3);
     CHECK(SHMLIMIT_NULL_POINTER == 16 && SHMLIMIT_CLOSED == 20 && SHMLIMIT_GRANT_DONE == 21 && SHMLIMIT_IO == 51);

@@ -16,6 +16,21 @@ static_assert(!std::is_copy_constructible_v<shmlimit::snapshot> && std::is_nothr
 static_assert(!std::is_copy_constructible_v<shmlimit::test_clock> && std::is_nothrow_move_assignable_v<shmlimit::test_clock>);
 static_assert(std::is_error_code_enum_v<errc>);
 
+// Fields and lists end with their snapshot, so only a snapshot with a name gives them away.
+#define ONLY_WITH_A_NAME(what, expression)                                                                              \
+    template <class, class = void> constexpr bool what##_compiles = false;                                              \
+    template <class S> constexpr bool what##_compiles<S, std::void_t<decltype(expression)>> = true;                     \
+    static_assert(what##_compiles<shmlimit::snapshot &> && what##_compiles<const shmlimit::snapshot &>);                \
+    static_assert(!what##_compiles<shmlimit::snapshot> && !what##_compiles<const shmlimit::snapshot>)
+ONLY_WITH_A_NAME(arrow, std::declval<S>().operator->());
+ONLY_WITH_A_NAME(star, *std::declval<S>());
+ONLY_WITH_A_NAME(rules, std::declval<S>().rules());
+ONLY_WITH_A_NAME(participants, std::declval<S>().participants());
+ONLY_WITH_A_NAME(queue, std::declval<S>().queue());
+ONLY_WITH_A_NAME(pace_windows, std::declval<S>().pace_windows());
+ONLY_WITH_A_NAME(transitions, std::declval<S>().transitions());
+ONLY_WITH_A_NAME(codes, std::declval<S>().codes());
+
 static std::atomic<std::size_t> allocations{0};
 
 void *operator new(std::size_t size)
@@ -167,7 +182,10 @@ static void costs_are_in_units(Place &place)
 {
     std::error_code code;
     auto api = place.open("units", place.options().config(TWO_UNITS));
-    auto left = [&](std::size_t rule) { return api.snapshot(code).rules()[rule].remaining; };
+    auto left = [&](std::size_t rule) {
+        auto snapshot = api.snapshot(code);
+        return snapshot.rules()[rule].remaining;
+    };
     // A string view without a NUL at its end.
     std::string_view tokens = std::string_view("tokens and more").substr(0, 6);
     auto answer = api.acquire(shmlimit::request().cost(tokens, 900).priority(shmlimit::priority::user), code);
@@ -212,7 +230,10 @@ static void an_event_loop_steps_its_waits(Place &place)
 {
     std::error_code code;
     auto api = place.open("steps", place.options().rate("1000/s").concurrency(1));
-    auto queued = [&] { return api.snapshot(code).queue().size(); };
+    auto queued = [&] {
+        auto snapshot = api.snapshot(code);
+        return snapshot.queue().size();
+    };
     auto held = api.acquire(code);
     shmlimit::nanoseconds sleep{};
     {
@@ -230,8 +251,7 @@ static void an_event_loop_steps_its_waits(Place &place)
     auto answer = wait.step(sleep, code);
     OK(code);
     CHECK(answer && *answer && !wait && queued() == 0);
-    wait.step(sleep, code);
-    CHECK(code == errc::pending_done);
+    CHECK(wait.step(sleep, code) && code == errc::pending_done);
 }
 
 static void an_operator_changes_a_limiter(Place &place)
@@ -239,18 +259,28 @@ static void an_operator_changes_a_limiter(Place &place)
     std::error_code code;
     auto api = place.open("operated", place.options().rate("100/min").burst(20).algorithm("gcra").ignore_environment());
     CHECK(api.config(code).find("\"gcra\"") != std::string::npos);
-    CHECK(api.snapshot(code).rules()[0].capacity == 20 && api.environment_changes(code).empty());
+    auto snapshot = api.snapshot(code);
+    CHECK(snapshot.rules()[0].capacity == 20 && api.environment_changes(code).empty());
     api.set("concurrency", "3", code);
     OK(code);
-    CHECK(api.snapshot(code)->concurrency == 3);
+    snapshot = api.snapshot(code);
+    CHECK(snapshot->concurrency == 3);
     api.set("nonsense", "3", code);
-    CHECK(code == errc::config && api.snapshot(code)->concurrency == 3);
+    CHECK(code == errc::config);
+    snapshot = api.snapshot(code);
+    CHECK(snapshot->concurrency == 3);
     api.pause(90s, "maintenance", code);
     OK(code);
     auto refused = api.try_acquire(code);
     CHECK(refused.refused().reason == shmlimit::reason::paused && refused.refused().retry_after == 90s);
-    CHECK(std::string_view(api.snapshot(code)->pause_reason) == "maintenance");
+    snapshot = api.snapshot(code);
+    CHECK(std::string_view(snapshot->pause_reason) == "maintenance");
     CHECK(api.resume(code) && !api.resume(code));
+    api.pause("until further notice", code);
+    OK(code);
+    snapshot = api.snapshot(code);
+    CHECK(std::string_view(snapshot->pause_reason) == "until further notice");
+    CHECK(!shmlimit::known(snapshot->pause_ends_in_ns) && api.resume(code));
     api.pause(code);
     CHECK(!api.try_acquire(code).refused().retry_after && api.resume(code));
     api.force("bogus", code);
@@ -260,7 +290,8 @@ static void an_operator_changes_a_limiter(Place &place)
     api.count_cache(true, code);
     CHECK(api.metrics(code).find("limiter=\"operated\"") != std::string::npos);
     OK(code);
-    CHECK(api.snapshot(code)->cache_hits == 1 && api.snapshot(code).participants().size() == 1);
+    snapshot = api.snapshot(code);
+    CHECK(snapshot->cache_hits == 1 && snapshot.participants().size() == 1);
     // A failure names the limiter, and leaves an object that is not open.
     auto other = shmlimit::limiter("operated", place.options().rate("7/min"), code);
     CHECK(code == errc::config_mismatch && !other);
@@ -268,10 +299,12 @@ static void an_operator_changes_a_limiter(Place &place)
     // With `on_mismatch`, it uses the limiter as it is, or changes it.
     other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::adopt), code);
     OK(code);
-    CHECK(other.snapshot(code).rules()[0].limit == 100);
+    snapshot = other.snapshot(code);
+    CHECK(snapshot.rules()[0].limit == 100);
     other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::update), code);
     OK(code);
-    CHECK(api.snapshot(code).rules()[0].limit == 7);
+    snapshot = api.snapshot(code);
+    CHECK(snapshot.rules()[0].limit == 7);
     shmlimit::limiter missing("missing", place.options().open_existing(), code);
     CHECK(code == errc::unknown_limiter && !missing);
 }
@@ -339,4 +372,6 @@ int main(int argc, char **argv)
     CHECK(place.clock.handle() == nullptr && second.elapsed(code) >= 60s);
     place.clock.advance(1s, code);
     CHECK(code == errc::closed);
+    CHECK(name(shmlimit::priority::webhook) == "webhook" && name(shmlimit::priority::user) == "user");
+    CHECK(name(shmlimit::priority::background) == "background" && name(shmlimit::priority::unset) == "unset");
 }

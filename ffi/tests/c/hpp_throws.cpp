@@ -20,7 +20,11 @@ template <class Call> static void throws(errc expected, std::string_view text, C
 }
 #define THROWS(expected, text, ...) throws((expected), (text), [&] { (void)(__VA_ARGS__); }, __LINE__)
 
-static std::uint32_t in_flight(const shmlimit::limiter &limiter) { return limiter.snapshot()->in_flight; }
+static std::uint32_t in_flight(const shmlimit::limiter &limiter)
+{
+    auto snapshot = limiter.snapshot();
+    return snapshot->in_flight;
+}
 
 int main(int argc, char **argv)
 {
@@ -75,10 +79,13 @@ int main(int argc, char **argv)
     THROWS(errc::bad_value, "flags", shmlimit::limiter("api", shmlimit::options(where).create().replace()));
 
     api.set("concurrency", "5");
-    CHECK(api.snapshot()->concurrency == 5 && api.config().find("concurrency = 5") != std::string::npos);
+    auto snapshot = api.snapshot();
+    CHECK(snapshot->concurrency == 5 && api.config().find("concurrency = 5") != std::string::npos);
     api.pause(1min, "maintenance");
     CHECK(api.resume() && !api.resume());
     api.pause();
+    CHECK(api.resume());
+    api.pause("until further notice");
     CHECK(api.resume());
     api.count_cache(false);
     CHECK(api.metrics().find("shmlimit_") != std::string::npos);
