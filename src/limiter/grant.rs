@@ -134,14 +134,14 @@ impl Refusal {
         self.0.rule.map(usize::from)
     }
 
-    /// After this the layer in [`reason`](Self::reason) lets the call pass, absent other traffic; `None` = never, or
-    /// nobody knows.
+    /// In how long to ask again: until then [`reason`](Self::reason) refuses the call. Another reason, or the calls of
+    /// other programs, may still refuse it then. `None` = never, or unknown.
     pub fn retry_after(&self) -> Option<Duration> {
         self.after(self.0.retry_at)
     }
 
-    /// Nobody who gives up before this can be served; `None` = never, or nobody knows, as with a pause without an end or
-    /// where all permits are out.
+    /// The shortest timeout that could succeed: all reasons and the calls ahead in the queue are counted. `None` = never,
+    /// or unknown, as with a pause without an end or where all permits are in use.
     pub fn ready_after(&self) -> Option<Duration> {
         self.after(self.0.ready_at).filter(|wait| !wait.is_zero())
     }

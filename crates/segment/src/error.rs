@@ -230,6 +230,33 @@ pub enum Error {
 }
 
 impl Error {
+    /// Every code that [`code`](Error::code) can return.
+    pub const CODES: [&str; 23] = [
+        "bad_name",
+        "unknown_limiter",
+        "already_exists",
+        "directory",
+        "unsafe_file",
+        "foreign",
+        "damaged",
+        "network_file_system",
+        "liveness",
+        "busy",
+        "slots_full",
+        "config_mismatch",
+        "does_not_fit",
+        "policy",
+        "config",
+        "environment",
+        "bad_status",
+        "bad_value",
+        "no_such_state",
+        "unknown_unit",
+        "unsettled",
+        "unsupported",
+        "io",
+    ];
+
     /// A short name that never changes. It is the same in every language.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -395,6 +422,15 @@ fn hint(source: &io::Error, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_list_of_codes_has_every_code_of_the_source() {
+        let source = include_str!("error.rs");
+        let body = source.split_once("fn code(&self)").unwrap().1.split_once("fn errno").unwrap().0;
+        let codes: Vec<&str> =
+            body.split("=> \"").skip(1).filter_map(|arm| Some(arm.split_once('"')?.0)).collect();
+        assert_eq!(codes, Error::CODES);
+    }
 
     #[test]
     fn windows_errors_about_read_only_and_mapped_files_include_a_remedy() {
