@@ -289,7 +289,7 @@ fn burst_alone_is_that_of_the_one_rule_with_a_burst() {
     assert_eq!(set_burst(&full()).unwrap().rules()[0].burst, 30);
     let rule = "[[rules]]\nalgorithm = 'token_bucket'\nlimit = 5\n";
     let two = format!("{rule}{rule}name = 'other'\n");
-    let error = set_burst(&Config::from_toml(&two).unwrap().policy()).unwrap_err();
+    let error = set_burst(Config::from_toml(&two).unwrap().policy()).unwrap_err();
     assert!(error.to_string().contains("did you mean"), "{error}");
 }
 
