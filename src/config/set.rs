@@ -10,7 +10,7 @@ use toml::{Table, Value};
 /// This policy with one key changed. The key is dotted (`breaker.p_throttle`, `rules.0.burst`). The value is
 /// written as in a file, and its quotes may be left out (`15m`, `0.3`, `35`, `unlimited`). A rule or a window may
 /// be given by name instead of number (`rules.rps.limit`). `rate` (`100/m`) sets limit and period of the only rule
-/// that counts requests.
+/// that counts requests, and `burst` that of the only rule that has a burst.
 ///
 /// Keys that other keys depend on, such as an algorithm or the number of rules, cannot change in a limiter that is
 /// in use. A burst follows the limit if it was not configured, or if it was equal to the limit.
@@ -26,6 +26,11 @@ use toml::{Table, Value};
 /// # Ok::<(), shmlimit::ConfigError>(())
 /// ```
 pub fn set(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigError> {
+    let of_one_rule = match rules_with_burst(policy)[..] {
+        [i] if key == "burst" => Some(format!("rules.{i}.burst")),
+        _ => None,
+    };
+    let key = of_one_rule.as_deref().unwrap_or(key);
     let has_no_burst = |i: usize| policy.rules().get(i).is_some_and(|rule| !rule.algorithm.has_burst());
     match locate(&numbered(policy, key)?) {
         Some((info, _)) if !info.changeable => Err(ConfigError::NotChangeable { key: key.to_owned() }),
@@ -35,6 +40,11 @@ pub fn set(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigErro
         None if key == "burst" && has_no_burst(0) => Err(no_burst(policy, 0, key, amount(value).ok())),
         _ => put(policy, key, value),
     }
+}
+
+/// The numbers of the rules that have a burst.
+fn rules_with_burst(policy: &Policy) -> Vec<usize> {
+    (0..policy.rules().len()).filter(|i| policy.rules()[*i].algorithm.has_burst()).collect()
 }
 
 /// Does the same as [`set`] for a limiter that does not exist yet, so any key may change.

@@ -189,8 +189,8 @@ impl Refusal {
         self.0.rule.map(usize::from)
     }
 
-    /// The time after which the layer in [`reason`](Self::reason) admits the call, if no other call comes first;
-    /// `None` = never, or unknown.
+    /// The time to wait before the next try: until then [`reason`](Self::reason) refuses the call. Another reason, or
+    /// the calls of other programs, may still refuse it then. `None` = never, or unknown.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -205,7 +205,7 @@ impl Refusal {
         self.after(self.0.retry_at)
     }
 
-    /// The earliest time at which the call could be served: a call with a shorter deadline is refused. `None` =
+    /// The shortest timeout that could succeed: all reasons and the calls ahead in the queue are counted. `None` =
     /// never, or unknown, for example for a pause without an end or while all permits are in use.
     ///
     /// ```

@@ -3,7 +3,7 @@
 use super::{RuleSettings, Settings};
 use crate::{ConfigError, Rate};
 use shmlimit_kernel::policy::{Breaker, BreakerKind, BurstFrom};
-use shmlimit_kernel::{Algorithm, Fairness, MAX_LOG, Policy, RuleDraft};
+use shmlimit_kernel::{Algorithm, Fairness, MAX_LOG, Policy, Rule, RuleDraft};
 
 /// Single settings that go on top of a configuration (R111).
 ///
@@ -203,13 +203,9 @@ fn meant(policy: &Policy, rate: &Rate, rates: &[Rate]) -> Result<usize, ConfigEr
             if rivals > 1 { same_period.into_iter().flatten().collect() } else { all }
         }
     };
-    let what = match &rate.name {
-        Some(name) => format!("is called {name}"),
-        None => format!("counts {}", rate.unit_name()),
-    };
     match found[..] {
         [i] => Ok(i),
-        [] => Err(ConfigError::Absent { key: key(), problem: format!("no rule of the limiter {what}") }),
+        [] => Err(ConfigError::Absent { key: key(), problem: no_rule_for(policy, rate) }),
         _ => {
             let names: Vec<String> =
                 found.iter().map(|i| format!("rules.{}.limit", called(policy, *i))).collect();
@@ -220,6 +216,27 @@ fn meant(policy: &Policy, rate: &Rate, rates: &[Rate]) -> Result<usize, ConfigEr
             Err(ConfigError::Ambiguous { key: key(), problem, names: names.join(", ") })
         }
     }
+}
+
+/// Says which rate has no rule, and which rates the limiter has.
+fn no_rule_for(policy: &Policy, rate: &Rate) -> String {
+    let unit = rate.unit_name();
+    let counts_unit = policy.unit(unit).is_some();
+    let missing = match &rate.name {
+        Some(name) => format!("is called {name}"),
+        None if counts_unit => format!("counts {unit} in the period of {rate}"),
+        None => format!("counts {unit}"),
+    };
+    let rate_of = |rule: &Rule| {
+        let unit = policy.units().nth(usize::from(rule.unit)).map(|unit| unit.as_str().to_owned());
+        Rate { unit: unit.filter(|unit| unit != "requests"), ..Rate::of(rule) }.to_string()
+    };
+    let rates: Vec<String> = policy.rules().iter().map(rate_of).collect();
+    format!(
+        "{rate} has no rule to change, because no rule {missing} (the limiter has: {}), and rules cannot be added or removed \
+         while the limiter is in use",
+        rates.join(", ")
+    )
 }
 
 fn bad_rate(rate: &Rate, problem: String) -> ConfigError {

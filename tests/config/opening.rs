@@ -246,6 +246,17 @@ fn set_rate_changes_limit_and_period_for_all_and_keeps_the_rest() {
 }
 
 #[test]
+fn an_update_names_the_rate_that_has_no_rule() {
+    let home = Home::new();
+    home.builder("api").rate("13/s").rate("200/min").open().unwrap();
+    let update = home.builder("api").rate("13/s").rate("200/h").on_mismatch(OnMismatch::Update);
+    let error = update.open().unwrap_err().to_string();
+    let said = "200/h has no rule to change, because no rule counts requests in the period of 200/h (the limiter has: 13/s, \
+                200/min), and rules cannot be added or removed while the limiter is in use";
+    assert!(error.contains(said), "{error}");
+}
+
+#[test]
 fn settings_of_a_rule_need_a_rate_only_where_the_limiter_must_be_made() {
     let home = Home::new();
     let update = || home.builder("api").burst(5).on_mismatch(OnMismatch::Update);

@@ -282,6 +282,22 @@ fn r147_a_log_has_room_for_a_limit_four_times_as_high() {
 }
 
 #[test]
+fn burst_alone_is_that_of_the_one_rule_with_a_burst() {
+    let bucket = set_burst(&chosen(&[("rate", "5/s"), ("burst", "9")]));
+    assert_eq!(bucket.unwrap().rules()[0].burst, 30);
+    // The second rule of `full` has no burst, so the first one is meant.
+    assert_eq!(set_burst(&full()).unwrap().rules()[0].burst, 30);
+    let rule = "[[rules]]\nalgorithm = 'token_bucket'\nlimit = 5\n";
+    let two = format!("{rule}{rule}name = 'other'\n");
+    let error = set_burst(Config::from_toml(&two).unwrap().policy()).unwrap_err();
+    assert!(error.to_string().contains("did you mean"), "{error}");
+}
+
+fn set_burst(policy: &Policy) -> Result<Policy, ConfigError> {
+    config::set(policy, "burst", "30")
+}
+
+#[test]
 fn burst_and_tau_replace_each_other() {
     let tau = config::set(&full(), "rules.0.tau", "500ms").unwrap();
     assert_eq!((tau.rules()[0].tau, tau.rules()[0].burst), (Some(Duration::from_millis(500)), 5));

@@ -87,7 +87,7 @@ fn a_refused_burst_suggests_a_command_that_creates_a_new_limiter() {
         assert!(!refused.err.contains("did you mean"), "{}", refused.err);
     }
     home.tool(&["init", "b", "--rate", "5/h", "--burst", "4", "--concurrency", "2", "--replace"]).succeeds();
-    home.tool(&["set", "b", "burst", "5"]).fails(2, &["did you mean \"rules.token_bucket.burst\"?"]);
+    home.tool(&["set", "b", "burst", "5"]).succeeds();
 }
 
 #[test]

@@ -227,6 +227,33 @@ pub enum Error {
 }
 
 impl Error {
+    /// Every code that [`code`](Error::code) can return.
+    pub const CODES: [&str; 23] = [
+        "bad_name",
+        "unknown_limiter",
+        "already_exists",
+        "directory",
+        "unsafe_file",
+        "foreign",
+        "damaged",
+        "network_file_system",
+        "liveness",
+        "busy",
+        "slots_full",
+        "config_mismatch",
+        "does_not_fit",
+        "policy",
+        "config",
+        "environment",
+        "bad_status",
+        "bad_value",
+        "no_such_state",
+        "unknown_unit",
+        "unsettled",
+        "unsupported",
+        "io",
+    ];
+
     /// A short name that never changes. It is the same in every language.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -433,6 +460,15 @@ mod tests {
         let problem = "it is too large".to_owned();
         let does_not_fit = Error::DoesNotFit { name, directory, problem }.to_string();
         assert!(does_not_fit.ends_with("--replace; in a program, open it with replace"), "{does_not_fit}");
+    }
+
+    #[test]
+    fn the_list_of_codes_has_every_code_of_the_source() {
+        let source = include_str!("error.rs");
+        let body = source.split_once("fn code(&self)").unwrap().1.split_once("fn errno").unwrap().0;
+        let codes: Vec<&str> =
+            body.split("=> \"").skip(1).filter_map(|arm| Some(arm.split_once('"')?.0)).collect();
+        assert_eq!(codes, Error::CODES);
     }
 
     #[test]

@@ -21,8 +21,11 @@ impl Method for Acquire {
     const NAME: &'static CStr = c"acquire";
     const DOC: &'static CStr = c"acquire($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
         Waits until the call may be made, in the queue of all processes, and returns its Grant: use it in a with block.\n\n\
+        A leaky bucket grants a call before its time: sleep grant.delay seconds before the call. acquire() does not sleep\n\
+        them; `with limiter:` and @limiter.limit do. Other algorithms have no delay.\n\n\
         cost: how many requests it is (default: 1), or a mapping of units to whole numbers.\n\
-        priority: \"background\" (the default), \"user\" or \"webhook\".\n\
+        priority: \"webhook\" (a server waits for the answer), \"user\" (a person waits) or \"background\" (the default);\n\
+        the most urgent is first here, and is served first.\n\
         timeout: seconds, or a timedelta; None = as long as it takes.\n\
         deadline: an aware datetime, or seconds since the epoch. Beside a timeout the earlier counts.\n\n\
         Raises Refused at once if it cannot be had in time; Blocked, which is a Refused, if breaker or gate are the\n\
@@ -108,7 +111,7 @@ impl Method for TryAcquire {
     const NAME: &'static CStr = c"try_acquire";
     const DOC: &'static CStr = c"try_acquire($self, /, *, cost=None, priority=None)\n--\n\n\
         Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.\n\n\
-        cost, priority: as in acquire().";
+        cost, priority: as in acquire(). A leaky bucket's grant has a delay, as there.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,10 +1,12 @@
 //! Reads the arguments of Python callers. An invalid argument raises an exception with the argument's name.
 
+use crate::errors;
 use crate::method::Arguments;
 use crate::names::{Key, MISMATCHES, Names};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
+use shmlimit::config::nearest;
 use shmlimit::{OnMismatch, Priority, Request, UnknownName};
 use std::time::{Duration, SystemTime};
 
@@ -116,7 +118,7 @@ pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
         Some(priority) => Ok(priority),
         None => {
             let text = word("priority", value)?;
-            text.parse().map_err(|error: UnknownName| unknown("priority", &text, error.allowed()))
+            text.parse().map_err(|_: UnknownName| unknown_priority(value.py(), &text))
         }
     }
 }
@@ -127,7 +129,7 @@ pub fn mismatch(value: &Bound<'_, PyAny>) -> PyResult<OnMismatch> {
     let found = MISMATCHES.iter().find(|(name, _)| *name == text);
     found
         .map(|(_, action)| *action)
-        .ok_or_else(|| unknown("on_mismatch", &text, &MISMATCHES.map(|(name, _)| name)))
+        .ok_or_else(|| unknown(value.py(), "on_mismatch", &text, &MISMATCHES.map(|(name, _)| name)))
 }
 
 /// Reads an argument that must be a string.
@@ -142,7 +144,7 @@ pub fn word(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 /// Reads a timeout; `None` means no timeout.
-fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
+pub fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
     let seconds = seconds("timeout", value)?;
     Ok(if seconds.is_infinite() { None } else { Some(duration("timeout", seconds)?) })
 }
@@ -248,13 +250,38 @@ pub fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if is_number(value) {
         return Ok(value.str()?.to_cow()?.into_owned());
     }
+    if value.is_none() {
+        let problem = format!(
+            "{name} must be a str, an int, a float or a bool, not None; to remove a limit, give \"unlimited\" where the setting \
+             has that value"
+        );
+        return Err(PyTypeError::new_err(problem));
+    }
     Err(wrong_type(name, "a str, an int, a float or a bool", value))
 }
 
 /// The error for a string that is not one of the allowed names.
 #[cold]
-pub fn unknown(name: &str, given: &str, known: &[&str]) -> PyErr {
-    PyValueError::new_err(format!("{name} must be one of {}, not {given:?}", known.join(", ")))
+pub fn unknown(py: Python<'_>, name: &str, given: &str, known: &[&str]) -> PyErr {
+    let problem =
+        format!("{name} must be one of {}, not {given:?}{}", known.join(", "), suggestion(given, known));
+    errors::new(py, "bad_value", problem, None)
+}
+
+/// The error for an unknown priority: the priorities in the order in which calls are served.
+#[cold]
+fn unknown_priority(py: Python<'_>, given: &str) -> PyErr {
+    let problem = format!(
+        "priority must be one of webhook (a server waits for the answer), user (a person waits), background (the default), \
+         most urgent first, not {given:?}{}",
+        suggestion(given, &Priority::ALL.map(Priority::as_str))
+    );
+    errors::new(py, "bad_value", problem, None)
+}
+
+fn suggestion(given: &str, known: &[&str]) -> String {
+    let near = nearest(given, known.iter().copied());
+    near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"))
 }
 
 /// The error for a value of the wrong type.

@@ -12,6 +12,14 @@ static CONFIG_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static REFUSED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static BLOCKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
+/// The codes of errors that arise in this module, beside those of the library.
+const OWN_CODES: [&str; 4] = ["closed", "grant_done", "in_use", "refused"];
+
+/// Every code that an exception can have.
+pub fn codes() -> Vec<&'static str> {
+    Error::CODES.into_iter().chain(OWN_CODES).collect()
+}
+
 const MODULE: &str = "shmlimit._errors";
 
 /// Imports the exception classes early, because an interpreter that is shutting down has no modules any more.
@@ -96,7 +104,7 @@ fn refused(py: Python<'_>, limiter: &Limiter, refusal: &Refusal) -> PyResult<PyE
     let reason = refusal.reason();
     let blocked = matches!(reason, Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter);
     let rule = refusal.rule().and_then(|place| limiter.rule_name(place));
-    let message = format!("{}: {refusal}", limiter.name());
+    let message = format!("{}: {refusal}{}", limiter.name(), details(py, limiter, reason));
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let (retry_after, ready_after) = (seconds(refusal.retry_after()), seconds(refusal.ready_after()));
     let common = (message, limiter.name(), reason.as_str(), rule, retry_after, ready_after);
@@ -108,4 +116,25 @@ fn refused(py: Python<'_>, limiter: &Limiter, refusal: &Refusal) -> PyResult<PyE
         REFUSED.import(py, MODULE, "Refused")?.call1(common)?
     };
     Ok(PyErr::from_value(raised))
+}
+
+/// What is known about a pause, or about the calls in flight. The state may have changed since the refusal; then there
+/// is nothing to add.
+fn details(py: Python<'_>, limiter: &Limiter, reason: Reason) -> String {
+    if !matches!(reason, Reason::Paused | Reason::Concurrency) {
+        return String::new();
+    }
+    let Ok(now) = py.detach(|| limiter.snapshot()) else { return String::new() };
+    match (reason, now.paused, now.concurrency) {
+        (Reason::Paused, Some(pause), _) => {
+            let reason = pause
+                .reason
+                .map_or_else(|| "no reason given".to_owned(), |reason| format!("reason: {reason}"));
+            format!(" (paused by {}, process {}; {reason})", pause.program, pause.pid)
+        }
+        (Reason::Concurrency, _, Some(most)) if now.in_flight >= most => {
+            format!(" ({} of {most} calls are in flight)", now.in_flight)
+        }
+        _ => String::new(),
+    }
 }

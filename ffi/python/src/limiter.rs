@@ -1,7 +1,7 @@
 //! The limiter handle.
 
 use crate::advice;
-use crate::arguments::{mismatch, passing, pause_length, setting, unknown, word, wrong_type};
+use crate::arguments::{self, mismatch, passing, pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
 use crate::events;
 use crate::method::OfLimiter;
@@ -233,7 +233,9 @@ impl Limiter {
     /// that it caused.
     fn force<'py>(this: &Bound<'py, Limiter>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
-        let force = text.parse().map_err(|error: UnknownName| unknown("state", &text, error.allowed()))?;
+        let force = text
+            .parse()
+            .map_err(|error: UnknownName| unknown(state.py(), "state", &text, error.allowed()))?;
         let changed =
             Limiter::using(this, |handle| Ok(advice::changes(&handle.force(force)?, Some(handle))))?;
         advice::as_objects(this.py(), &changed)
@@ -268,10 +270,18 @@ impl Limiter {
         Limiter::using(this, |handle| Ok(handle.resume()?.is_some()))
     }
 
-    /// Changes one setting while the limiter is in use, at once and for all programs that share it:
-    /// set("concurrency", 8). The keys are those of a configuration file (docs/configuration.md).
+    /// Changes one setting while the limiter is in use, at once and for all programs that share it.
+    ///
+    /// Common keys: set("rate", "50/s"), or a list of rates for several rules; set("burst", 30), if one rule has a
+    /// burst; set("concurrency", 8), or "unlimited"; set("rules.0.limit", 50), where a rule's name can stand for its
+    /// number; set("rules.0.reserve", 5); set("breaker.p_throttle", 0.3). docs/configuration.md lists all keys.
     fn set(this: &Bound<'_, Limiter>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (key, value) = (word("key", key)?, setting("value", value)?);
+        let key = word("key", key)?;
+        let is_text_or_none = value.is_none() || value.is_instance_of::<PyString>();
+        let value = match key == "rate" && !is_text_or_none {
+            true => rates(value)?,
+            false => setting("value", value)?,
+        };
         Limiter::using(this, |handle| handle.set(&key, &value).map(drop))
     }
 
@@ -312,6 +322,20 @@ impl Limiter {
     /// The limiter's metrics in the text format of Prometheus, with the names that `shmlimit metrics` uses.
     fn metrics(this: &Bound<'_, Limiter>) -> PyResult<String> {
         Limiter::using(this, |handle| Ok(shmlimit::metrics::prometheus([&handle.snapshot()?])))
+    }
+
+    /// Raises the exception that acquire() would raise for these arguments, and does nothing else.
+    #[staticmethod]
+    #[pyo3(signature = (cost = None, priority = None, timeout = None))]
+    fn _check(
+        cost: Option<&Bound<'_, PyAny>>,
+        priority: Option<&Bound<'_, PyAny>>,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        cost.map(arguments::cost).transpose()?;
+        priority.map(arguments::priority).transpose()?;
+        timeout.map(arguments::timeout).transpose()?;
+        Ok(())
     }
 
     /// Delivers the events that the library reported while this handle was opened.

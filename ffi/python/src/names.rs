@@ -101,6 +101,7 @@ pub fn known(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ("WaitSource", &WaitSource::ALL.map(WaitSource::as_str)),
         ("Fairness", &Fairness::NAMES),
         ("OnMismatch", &MISMATCHES.map(|(name, _)| name)),
+        ("ErrorCode", &crate::errors::codes()),
     ] {
         known.set_item(name, PyTuple::new(py, values)?)?;
     }

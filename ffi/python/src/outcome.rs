@@ -120,7 +120,7 @@ fn status_of(value: &Bound<'_, PyAny>) -> PyResult<u16> {
 
 fn error_of(value: &Bound<'_, PyAny>) -> PyResult<NetError> {
     let text = word("error", value)?;
-    text.parse().map_err(|error: UnknownName| unknown("error", &text, error.allowed()))
+    text.parse().map_err(|error: UnknownName| unknown(value.py(), "error", &text, error.allowed()))
 }
 
 fn attempt(value: &Bound<'_, PyAny>) -> PyResult<u32> {

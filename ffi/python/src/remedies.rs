@@ -46,6 +46,22 @@ pub fn message(error: &Error) -> String {
                 "limiter {name:?} is configured otherwise:\n{differences}\nuse it as it is with on_mismatch=\"adopt\", or {change}"
             )
         }
+        Error::DoesNotFit { name, problem, .. } => format!(
+            "limiter {name:?} cannot take this change while it is in use: {problem}; make a new limiter, which starts with \
+             full buckets, with all its settings: Limiter({name:?}, ..., replace=True), or with the text of limiter.config, \
+             changed: Limiter({name:?}, config=text, replace=True)"
+        ),
+        Error::NoSuchState { name, state, breaker: "no breaker", .. } => {
+            let stop = match *state {
+                "offline" => "stop all calls with limiter.pause(), or ",
+                _ => "",
+            };
+            format!(
+                "limiter {name:?} cannot be forced to {state:?}, because it has no breaker; {stop}make it afresh with a \
+                 breaker: Limiter({name:?}, ..., settings={{\"breaker.kind\": \"fsm\"}}, replace=True) for the five states, or \
+                 \"consecutive\" for a breaker that opens after failures in a row"
+            )
+        }
         Error::Damaged { path, problem } => format!("{} is damaged: {problem}; {AFRESH}", path.display()),
         Error::Foreign { path, problem, remedy, .. } => {
             let remedy = remedy.replace("remove it with: REMOVE, and make it again", AFRESH);

@@ -181,6 +181,29 @@ def test_events_are_logged(directory, caplog):
     ):
         assert any(words in one for one in said), (words, said)
     transition = next(record for record in caplog.records if "state_transition" in record.getMessage())
-    assert transition.levelname == "INFO" and transition.shmlimit["to"] == "throttle"
-    # In a program without logging, normal work of a limiter must not appear on its standard error.
-    assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == []
+    assert transition.shmlimit["to"] == "throttle"
+
+
+def test_a_limiter_that_slows_or_stops_calls_is_a_warning_and_everything_else_is_not(directory, caplog):
+    caplog.set_level(logging.INFO)
+    limiter = Limiter("tmdb")
+    for state in ("throttle", "sleep", "cache_only", "half_open", "normal"):
+        limiter.force(state)
+    consecutive = Limiter("api", rate="1/s", settings={"breaker.kind": "consecutive"})
+    consecutive.force("open")
+    consecutive.force("closed")
+    limiter.record(429, headers={"Retry-After": "30"})
+    limiter.pause()
+    limiter.resume()
+    warned = [record.shmlimit.get("to", record.shmlimit["event"]) for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == ["throttle", "sleep", "cache_only", "open", "gate_closed"]
+    recovered = {record.shmlimit.get("to") for record in caplog.records if record.levelname == "INFO"}
+    assert {"half_open", "normal", "closed"} <= recovered
+
+
+def test_on_transition_is_not_called_without_a_breaker(directory):
+    told = Told()
+    limiter = Limiter("api", rate="100/s", on_transition=told)
+    for _ in range(20):
+        limiter.record(500)
+    assert not told

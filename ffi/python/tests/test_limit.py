@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from shmlimit import Limiter, Refused
+from shmlimit import ConfigError, Limiter, Refused
 
 from .conftest import state
 
@@ -102,9 +102,12 @@ def test_generators_and_objects_that_are_not_functions_are_rejected(one):
         one.limit(deadline=3)
 
 
-def test_bad_arguments_are_reported_by_the_first_call(one):
-    with pytest.raises(ValueError, match="priority"):
-        one.limit(priority="nobody")(len)("")
+@pytest.mark.parametrize(
+    "keywords, kind", [({"priority": "usr"}, ConfigError), ({"timeout": -1}, ValueError), ({"cost": "3"}, TypeError)]
+)
+def test_bad_arguments_are_reported_when_the_function_is_decorated(one, keywords, kind):
+    with pytest.raises(kind, match=next(iter(keywords))):
+        one.limit(**keywords)
     assert one.snapshot().in_flight == 0
 
 

@@ -58,6 +58,30 @@ def test_on_mismatch_raises_adopts_or_updates(directory):
     assert raised.value.code == "does_not_fit"
 
 
+def test_set_takes_a_list_of_rates_and_the_burst_of_the_one_rule_that_has_one(directory):
+    limiter = Limiter("api", rate=["10/s", "100/min"])
+    limiter.set("rate", ["12/s", "90/min"])
+    assert limits(limiter) == [("requests", 12, 1), ("requests", 90, 60)]
+    bucket = Limiter("bucket", rate="5/s", burst=9)
+    bucket.set("burst", 30)
+    assert bucket.snapshot().rules[0].capacity == 30
+    with pytest.raises(TypeError, match="not None.*unlimited"):
+        bucket.set("concurrency", None)
+    with pytest.raises(TypeError, match="rate must be a str"):
+        bucket.set("rate", 3)
+    with pytest.raises(TypeError, match="value must be a str, an int"):
+        bucket.set("concurrency", [3])
+
+
+def test_an_update_changes_numbers_of_rules_the_concurrency_and_other_changeable_settings(directory):
+    Limiter("api", rate="10/s", burst=5, concurrency=3, settings={"breaker.kind": "fsm"})
+    changed = {"rate": "20/s", "burst": 8, "concurrency": 4, "settings": {"breaker.p_throttle": 0.3}}
+    limiter = Limiter("api", on_mismatch="update", **changed)
+    assert limits(limiter) == [("requests", 20, 1)]
+    assert (limiter.snapshot().rules[0].capacity, limiter.snapshot().concurrency) == (8, 4)
+    assert "p_throttle = 0.3" in limiter.config
+
+
 def test_a_limiter_is_removed_by_its_last_user(directory):
     limiter, other = Limiter("api", rate="10/s"), Limiter("api")
     with pytest.raises(Error, match=r"remove\(force=True\)") as raised:

@@ -77,13 +77,14 @@ def report(limiter: Any, is_warning: bool, fields: Dict[str, Any]) -> None:
     if event != "environment":
         shown = [f"{key}={printable(str(value))}" for key, value in fields.items() if key not in _HIDDEN and value != "-"]
         text = " ".join([str(event), *shown])
-        # Closing the gate is normal work of a limiter. As a warning it would appear on the standard error of every
-        # small program.
-        level = logging.WARNING if is_warning and event != "gate_closed" else logging.INFO
+        gets_worse = event == "state_transition" and fields.get("to") in _SLOWER_OR_CLOSED
+        level = logging.WARNING if is_warning or gets_worse else logging.INFO
         _log.log(level, "%s: %s", fields.get("limiter"), fields.get("message", text), extra={"shmlimit": fields})
     callbacks: Optional[Callbacks] = limiter._callbacks
     if callbacks is not None and event == "state_transition" and fields.get("limiter") == limiter.name:
         callbacks.on_transition(Transition(0.0, fields["from"], fields["to"], fields["reason"]))
 
 
+# The states in which fewer calls, or no calls, are made.
+_SLOWER_OR_CLOSED = ("throttle", "sleep", "cache_only", "open")
 _HIDDEN = ("event", "limiter", "message")

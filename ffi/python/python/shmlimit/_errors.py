@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes longe
 if TYPE_CHECKING:
     from typing import Any, Literal, Optional
 
-    from ._names import Reason
+    from ._names import ErrorCode, Reason
 
 
 def _item(error: BaseException, place: int, missing: Any = None) -> Any:
@@ -26,9 +26,11 @@ class Error(Exception):
         return str(_item(self, 0) or "")
 
     @property
-    def code(self) -> str:
+    def code(self) -> ErrorCode:
         """The code, for programs: a stable name such as "config_mismatch"."""
-        return str(_item(self, 1) or "unknown")
+        # Only an error that Python code made itself has no code.
+        code: ErrorCode = _item(self, 1, "bad_value")
+        return code
 
     @property
     def errno(self) -> Optional[int]:
@@ -48,7 +50,7 @@ class Refused(Error):
     """The call may not be made now: why, and when to ask again. Nothing was taken."""
 
     @property
-    def code(self) -> str:
+    def code(self) -> Literal["refused"]:
         """Always "refused"."""
         return "refused"
 
@@ -77,14 +79,15 @@ class Refused(Error):
 
     @property
     def retry_after(self) -> Optional[float]:
-        """Seconds until this reason no longer refuses the call, if no other calls are made; None = never, or
-        unknown."""
+        """In how many seconds to ask again: until then this reason refuses the call. Another reason, or the calls of
+        other programs, may still refuse it then. None = never, or unknown."""
         seconds: Optional[float] = _item(self, 4)
         return seconds
 
     @property
     def ready_after(self) -> Optional[float]:
-        """A call that gives up before this many seconds cannot be served; None = never, or unknown."""
+        """The shortest timeout, in seconds, that could succeed: all reasons and the calls ahead in the queue are
+        counted. None = never, or unknown."""
         seconds: Optional[float] = _item(self, 5)
         return seconds
 
@@ -101,7 +104,7 @@ class Blocked(Refused):
 
     @property
     def eta(self) -> Optional[float]:
-        """Seconds until that ends; None = unknown. A Sleep does not end before the gate of a longer Retry-After
-        opens."""
+        """In how many seconds the breaker or the gate lets calls through again; None = unknown. A Sleep does not end
+        before the gate of a longer Retry-After opens."""
         seconds: Optional[float] = _item(self, 6)
         return seconds if seconds is not None else self.retry_after

@@ -49,7 +49,9 @@ class Limiter(_shmlimit.Limiter):
         once. algorithm: how the rate is counted. concurrency: the most calls in flight.
     on_mismatch: what to do if the limiter exists with other settings. "error": raise ConfigError, whose message
         lists the differences. "adopt": use the limiter as it is. "update": change the settings for every program
-        that uses the limiter; what was spent stays spent.
+        that uses the limiter; what was spent stays spent. An update changes the numbers of existing rules (limit,
+        period, burst), the concurrency, and the other settings that docs/configuration.md marks as changeable. It
+        cannot add or remove rules or change an algorithm: use replace.
     group: processes of one group take their turns in the queue together.
     create: whether to create the limiter if it does not exist. False: raise Error of code "unknown_limiter"
         instead.
@@ -63,11 +65,12 @@ class Limiter(_shmlimit.Limiter):
     on_wait: called with a WaitNotice when a call of this handle begins to wait in the queue.
     on_refused: called with a Refused just before it is raised.
     on_transition: called with a Transition when this process changes the breaker's state. Transitions that other
-        processes make are in snapshot().condition.transitions.
+        processes make are in snapshot().condition.transitions. A limiter made from a rate has no breaker, so this is
+        never called, unless settings={"breaker.kind": "fsm"} (five states) or "consecutive" gives it one.
 
     Callbacks run in the thread that makes the call (in asyncio: in the loop's thread), and the call goes on when
-    they return. An exception in a callback is logged by the logger "shmlimit". Transitions, a closed gate, pauses
-    and changed settings are logged there, too.
+    they return. An exception in a callback is logged by the logger "shmlimit". Pauses, changed settings and the
+    breaker's recovery are logged there as INFO; a closed gate, and a breaker that slows or stops calls, as WARNING.
     """
 
     __slots__ = ("_blocks", "_callbacks")
@@ -153,7 +156,8 @@ class Limiter(_shmlimit.Limiter):
         """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it, or pass it to
         `asyncio.create_task`, `gather`, `wait_for`. It is a coroutine, so it can be awaited once.
 
-        It waits in the same queue, and takes the arguments of acquire(). Cancelling the task leaves the queue at
+        It waits in the same queue, and takes the arguments of acquire(). Like acquire(), it does not sleep the delay of
+        a leaky bucket: `await asyncio.sleep(grant.delay)`, or use `async with limiter:`. Cancelling the task leaves the queue at
         once. A timeout starts when the coroutine is awaited.
         """
         from ._pending import PendingAcquire
@@ -203,6 +207,7 @@ class Limiter(_shmlimit.Limiter):
 
         Use it without arguments, or with those of acquire(): `@limiter.limit(priority="user")`.
         """
+        self._check(cost, priority, timeout)
         keywords: Dict[str, Any] = {"cost": cost, "priority": priority, "timeout": timeout}
         if function is not None:
             return self._limited(function, keywords)

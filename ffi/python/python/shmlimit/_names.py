@@ -30,6 +30,37 @@ Reason = Literal[
 ]
 """Why a call was refused."""
 
+ErrorCode = Literal[
+    "bad_name",
+    "unknown_limiter",
+    "already_exists",
+    "directory",
+    "unsafe_file",
+    "foreign",
+    "damaged",
+    "network_file_system",
+    "liveness",
+    "busy",
+    "slots_full",
+    "config_mismatch",
+    "does_not_fit",
+    "policy",
+    "config",
+    "environment",
+    "bad_status",
+    "bad_value",
+    "no_such_state",
+    "unknown_unit",
+    "unsettled",
+    "unsupported",
+    "io",
+    "closed",
+    "grant_done",
+    "in_use",
+    "refused",
+]
+"""The code of an error."""
+
 BreakerState = Literal["normal", "throttle", "sleep", "half_open", "cache_only", "open", "closed"]
 """A state of the breaker. A consecutive breaker has `closed`, `open` and `half_open`."""
 
