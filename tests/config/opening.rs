@@ -237,7 +237,8 @@ fn set_rate_changes_limit_and_period_for_all_and_keeps_the_rest() {
     let limits: Vec<u64> = policy.rules().iter().map(|rule| rule.limit).collect();
     assert_eq!(limits, [100, 9]);
     second.set_rate(Rate::per_minute(50)).unwrap();
-    let rule = &first.policy().unwrap().rules()[0];
+    let policy = first.policy().unwrap();
+    let rule = &policy.rules()[0];
     assert_eq!((rule.limit, rule.period), (50, Duration::from_secs(60)));
     for bad in ["fast", "pages=1/s"] {
         assert!(matches!(second.set_rate(bad), Err(Error::Config(_))), "{bad}");
