@@ -261,7 +261,9 @@ typedef struct shmlimit_options {
      * rate (sliding_log). With one, a token bucket: a period may admit rate + burst.
      */
     const char *rate;
-    /** The algorithm of the rate, such as "gcra"; NULL = sliding_log, or token_bucket with a burst. */
+    /**
+     * The algorithm of the rate, such as "gcra"; NULL = sliding_log, or token_bucket with a burst or above 100,000 per period.
+     */
     const char *algorithm;
     /**
      * The most units that the rate allows at once; 0 = not set. One period may then admit rate + burst. Only with a
