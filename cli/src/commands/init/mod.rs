@@ -82,7 +82,7 @@ pub struct Init {
 }
 
 impl Init {
-    /// The settings given one by one.
+    /// The settings given by single flags.
     pub fn overrides(&self) -> Overrides {
         Overrides {
             rates: self.rate.iter().cloned().collect(),
@@ -94,21 +94,21 @@ impl Init {
         }
     }
 
-    /// Whether flags say all that is asked for.
+    /// Returns whether flags alone specify the limiter.
     fn is_by_flags(&self) -> bool {
         self.config.is_none() && self.has_settings()
     }
 
-    /// Whether any setting was given by itself.
+    /// Returns whether any flag specifies a setting.
     fn has_settings(&self) -> bool {
         !self.overrides().is_empty() || self.auto_recover.is_some()
     }
 }
 
-/// A rule of this period or more is worth keeping over a reboot.
+/// The counts of a rule with at least this period should survive a reboot.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The help of `--algorithm`, with every algorithm that the library has.
+/// Returns the help of `--algorithm`, with every algorithm of the library.
 fn algorithm_help() -> String {
     let (last, others) = Algorithm::NAMES.split_last().unwrap_or((&"", &[]));
     format!(
@@ -165,7 +165,7 @@ impl Command for Init {
                 None => (create(tool.place, self, policy, group)?, InitResult::Made),
             }
         };
-        // Of one that was there it has been said.
+        // For an existing limiter these remarks were printed when it was created.
         if !matches!(how, InitResult::There) {
             open::remark_note(limiter.directory_note());
             open::remark_used_up(&limiter);
@@ -175,7 +175,7 @@ impl Command for Init {
     }
 }
 
-/// Changes the settings that were given one by one.
+/// Changes the settings that flags specify.
 fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
     if let Some(period) = args.auto_recover {
         limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
@@ -187,7 +187,7 @@ fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The answer, and what is worth a warning. `before` is what an update found.
+/// Writes the answer and the warnings. `before` is the policy that an update replaced.
 fn answer(
     args: &Init,
     limiter: &Limiter,
@@ -223,7 +223,7 @@ fn answer(
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a limiter came to be there.
+/// How the limiter came to exist.
 #[derive(Clone, Copy)]
 enum InitResult {
     Made,
@@ -232,7 +232,7 @@ enum InitResult {
     There,
 }
 
-/// What each rule lets through.
+/// Describes what each rule admits.
 fn allowed(policy: &Policy) -> Vec<Json> {
     let units: Vec<_> = policy.units().collect();
     let rule = |(i, rule): (usize, &Rule)| {
@@ -280,7 +280,7 @@ fn report(
     Ok(output::line(&format!("{name}: {how} in {directory}: {changed}{}", policy_text::summary(policy)))?)
 }
 
-/// What only a breaker can do is refused before anything is made.
+/// Refuses options that need a breaker before the limiter is created.
 fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
     let Some(policy) = policy else { return Ok(()) };
     let (kind, name) = (policy.breaker().kind(), &args.name);
@@ -313,12 +313,12 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
     )))
 }
 
-/// Uses the limiter that is there, if it is what was asked for.
+/// Uses the existing limiter if it matches the request.
 fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
     let explicit = args.config.is_some() || args.has_settings();
     match policy {
         Some(policy) if explicit || args.update => {
-            // Flags ask for what they name, and for nothing else.
+            // Flags compare only the settings that they name.
             let named = if args.is_by_flags() {
                 requested::applied(args, &limiter.policy()?).ok()
             } else {
@@ -355,7 +355,7 @@ fn create(
     policy: Option<Policy>,
     group: Option<Account>,
 ) -> Result<Limiter, Failure> {
-    // A bad name is worth more words than missing settings.
+    // The name is checked first, because a bad name needs the more detailed message.
     shmlimit::paths::LimiterName::new(&args.name)?;
     let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
     let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
@@ -364,13 +364,13 @@ fn create(
         None => builder.clone().create(),
     };
     match made {
-        // Somebody was faster; theirs will do if it is the same.
+        // Another process was faster. Its limiter is used if it has the same settings.
         Err(Error::AlreadyExists { .. }) => Ok(builder.open()?),
         made => Ok(made?),
     }
 }
 
-/// A limiter made for one user does not open itself to a group.
+/// Refuses to share an existing limiter that was created for one user.
 fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Result<(), Failure> {
     let Some(group) = group else { return Ok(()) };
     let facts = Limiter::directory_facts(Some(limiter.directory()), place.allow_network_fs)?;
