@@ -165,7 +165,7 @@ impl Command for Init {
                 None => (create(tool.place, self, policy, group)?, InitResult::Made),
             }
         };
-        // For an existing limiter these remarks were printed when it was created.
+        // For an existing limiter these remarks were printed when it was opened.
         if !matches!(how, InitResult::There) {
             open::remark_note(limiter.directory_note());
             open::remark_used_up(&limiter);
