@@ -70,14 +70,15 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "both", requires = "status_from", value_name = "STREAM", help_heading = ENDED)]
     pub status_in: Streams,
     /// The command and its arguments
-    // Hyphens are the command's own only after its first word: a mistyped option must not become the command.
+    // Options of the command may only follow its first word, so that a mistyped option of `run` does not become the
+    // command.
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 const ENDED: &str = "How the call ended, for all who share the limiter";
 
-/// What `--status-from` looks at.
+/// The streams that `--status-from` searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Streams {
     Stdout,
@@ -126,13 +127,13 @@ impl Command for Run {
                         self.options.refused,
                     ));
                 }
-                // The command has run, and its code is the answer.
+                // The command has run, so its exit code is the result.
                 (Err(error), Some(end)) => {
                     refusal::failure(&limiter, error, self.options.needs(), self.options.refused).report();
                     return finish(monitor, end);
                 }
             };
-            // A leaky bucket sends calls out evenly (R25).
+            // A leaky bucket spaces calls evenly (R25).
             sleep(grant.delay(), &mut monitor)?;
             time_left.spend(asked.elapsed());
             let attempt = Attempt {
@@ -162,7 +163,7 @@ impl Command for Run {
     }
 }
 
-/// How much longer may be waited, if not for any time.
+/// The remaining time to wait; `None` means no limit.
 struct TimeLeft(Option<Duration>);
 
 impl TimeLeft {
@@ -175,7 +176,7 @@ impl TimeLeft {
     }
 }
 
-/// How often the limiter wants a call tried again (R76).
+/// How often the limiter's configuration says to retry a call (R76).
 fn usual_retries(limiter: &Limiter, priority: Priority) -> Result<u32, shmlimit::Error> {
     let backoff = limiter.policy()?.backoff();
     Ok(if priority == Priority::Background { backoff.retries_background } else { backoff.retries_user })
@@ -197,7 +198,7 @@ fn cannot_monitor(error: io::Error) -> Failure {
     Failure::Command(format!("cannot read the output of the command: {error}"), CANNOT_WAIT)
 }
 
-/// Between two attempts signals do what they would do to the command.
+/// Sleeps between two attempts. Signals have the effect that they would have on the command.
 fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
@@ -209,7 +210,7 @@ fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
     }
 }
 
-/// The rest of the output, then the code.
+/// Passes on the rest of the output, then returns the exit code.
 fn finish(monitor: OutputMonitor, end: ChildExit) -> Result<ExitCode, Failure> {
     match monitor.finish() {
         Err(error) if end.code() == Some(0) => {
