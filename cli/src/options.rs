@@ -35,11 +35,11 @@ pub struct Place {
 /// Options of one request for calls.
 #[derive(Debug, clap::Args)]
 pub struct RequestOptions {
-    /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
+    /// Cost of the call: a number of requests, or UNIT=NUMBER; may be repeated
     #[arg(long, value_parser = parse_cost, allow_hyphen_values = true, value_name = "COST")]
     pub cost: Vec<(String, u64)>,
-    /// For whom: background, user or webhook. Webhook goes before user, user before background; the background must
-    /// leave a rule's reserve to the others
+    /// Priority of the call: background, user or webhook. Webhook goes before user, user before background; the
+    /// background must leave a rule's reserve to the others
     #[arg(long, value_parser = parse_priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
     /// Calls that wait under this name take turns as one process [default: $SHMLIMIT_GROUP, or all of this session]

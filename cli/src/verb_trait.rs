@@ -30,7 +30,7 @@ pub trait Command {
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure>;
 }
 
-/// What a verb needs from the tool.
+/// The parts of the tool that a verb uses.
 pub struct Tool<'t> {
     /// The directory of the limiters.
     pub place: &'t Place,

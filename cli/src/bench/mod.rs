@@ -42,7 +42,7 @@ pub struct Bench {
     /// Exit code 1 if a required target is missed by more than 10 %
     #[arg(long)]
     pub check: bool,
-    /// What a process of the benchmark's own is
+    /// The role of a process that the benchmark starts itself
     #[arg(long, hide = true, num_args = 1.., value_name = "ROLE")]
     pub act_as: Vec<String>,
 }

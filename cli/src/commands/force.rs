@@ -35,7 +35,7 @@ pub struct Force {
     /// the configuration
     #[arg(long, value_parser = parse_minutes, allow_hyphen_values = true, value_name = "TIME")]
     pub auto_recover: Option<Duration>,
-    /// What holds from now on, as one JSON object
+    /// The resulting condition, as one JSON object
     #[arg(long)]
     pub json: bool,
 }

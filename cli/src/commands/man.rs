@@ -17,7 +17,7 @@ pub struct Man {
     /// The verb whose page is wanted [default: the page of shmlimit itself]
     #[arg(conflicts_with = "to")]
     pub verb: Option<String>,
-    /// Write all pages into this directory, which is made if need be
+    /// Write all pages into this directory, which is created if necessary
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 }
@@ -86,7 +86,7 @@ fn page(verbs: &[VerbInfo], command: &clap::Command) -> Result<String, Failure> 
     // The date is left empty: a page is as old as the program that writes it.
     let version = env!("CARGO_PKG_VERSION");
     let mut page = format!(".TH {} 1 \"\" \"shmlimit {version}\" \"User Commands\"\n", title.to_uppercase());
-    // Where an argument lists its values, clap writes one break more than strict man readers accept.
+    // After the list of an argument's values, clap writes one break more than strict man readers accept.
     page += &String::from_utf8_lossy(&roff).replace(".br\n\n.br\n", ".sp\n");
     let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     // The main page has its own section on exit codes, so these notes would repeat it.

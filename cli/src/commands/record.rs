@@ -60,7 +60,7 @@ pub struct Record {
     /// Count an answer that was found in a cache, or was not; needs no status, and decides nothing
     #[arg(long, value_enum, value_name = "hit|miss", hide_possible_values = true)]
     pub cache: Option<Cache>,
-    /// What to do now, as one JSON object
+    /// The advice, as one JSON object
     #[arg(long)]
     pub json: bool,
     /// Say nothing

@@ -20,10 +20,11 @@ pub struct Rm {
     /// The limiters
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
-    /// Also if programs use it, if it is damaged, or of another version. Files that are no limiters stay in any case
+    /// Remove limiters even if programs use them, or if they are damaged or of another version. Files that are not
+    /// limiters always stay
     #[arg(long)]
     pub force: bool,
-    /// One JSON object per line and limiter: name, removed, users (pid and program of those who have it open)
+    /// One JSON object per line and limiter: name, removed, users (pid and program of each process that has it open)
     #[arg(long)]
     pub json: bool,
 }

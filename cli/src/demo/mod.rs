@@ -46,10 +46,10 @@ pub struct Demo {
     /// Calls a second that the server allows, and that each program wants, from 5 to 50
     #[arg(long, default_value = "20/s", value_parser = rate, value_name = "RATE")]
     pub rate: u32,
-    /// Without shmlimit too the programs wait as long as a 429 tells them
+    /// Programs wait as long as a 429 tells them even without shmlimit
     #[arg(long)]
     pub polite: bool,
-    /// What a process of the demo's own is
+    /// The role of a process that the demo starts itself
     #[arg(long, hide = true, num_args = 1.., value_name = "ROLE")]
     pub act_as: Vec<String>,
 }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_and_its_end_fit_into_24_lines() {
+    fn picture_and_conclusion_fit_into_24_lines() {
         let lines = frame(&sample_results(), 80, Paint::PLAIN).len();
         assert!(lines < HEIGHT, "{lines}");
         let end = conclusion(&sample_results(), Paint::PLAIN).lines().count();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_tell_ok_from_429_without_colours_and_never_overflow() {
+    fn bars_distinguish_ok_from_429_without_colours_and_never_overflow() {
         let bar = |ok, throttled| bars(Score { ok, throttled }, 60, 20, Paint::PLAIN);
         assert_eq!(bar(30, 30), format!("{}{}", OK.repeat(10), THROTTLED.repeat(10)));
         assert_eq!(bar(0, 1), format!("{THROTTLED}{:19}", ""));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn r117_full_files_move_on_and_the_oldest_goes() {
+    fn r117_full_files_are_renamed_and_the_oldest_is_deleted() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let mut file = Bounded::new(path.clone(), 8, 2);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn r117_a_part_that_is_missing_is_filled_before_one_goes() {
+    fn r117_missing_part_is_filled_before_one_is_deleted() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let mut file = Bounded::new(path.clone(), 4, 3);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn r117_without_older_parts_the_file_begins_anew() {
+    fn r117_without_older_parts_the_file_starts_again_empty() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let mut file = Bounded::new(path.clone(), 8, 0);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn r114_a_line_is_as_in_the_sample() {
+    fn r114_line_matches_the_sample() {
         let said = vec![
             ("limiter", Value::Text("tmdb".to_owned())),
             ("state", Value::Text("throttle".to_owned())),
@@ -222,7 +222,7 @@ mod tests {
     proptest! {
         /// Whatever fields are set or missing, the result is one line with all keys, and no field is lost.
         #[test]
-        fn r114_every_line_has_all_keys_whatever_was_said(
+        fn r114_every_line_has_all_keys_whatever_fields_are_set(
             texts in prop::collection::vec(prop::option::of(any::<String>()), 10),
             number in any::<u64>(),
             ratio in 0.0..=1.0,

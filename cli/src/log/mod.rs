@@ -39,7 +39,7 @@ pub struct Log {
     /// Begin another file when this one would be larger, such as 500kB or 10MB [default: $SHMLIMIT_LOG_SIZE, or 10MB]
     #[arg(long, global = true, hide_short_help = true, value_parser = size::parse, value_name = "SIZE", help_heading = LOG)]
     pub log_size: Option<u64>,
-    /// Keep so many full files beside the one that is written: FILE.1 is the newest of them [default:
+    /// Keep this many full files in addition to the current one: FILE.1 is the newest of them [default:
     /// $SHMLIMIT_LOG_KEEP, or 3]
     #[arg(long, global = true, hide_short_help = true, value_parser = keep, value_name = "NUMBER", help_heading = LOG)]
     pub log_keep: Option<u32>,

@@ -26,7 +26,7 @@ pub struct Finding {
     /// The subject of the check: a path, a variable or a limiter.
     pub subject: String,
     pub message: String,
-    /// What to do; `null` if there is nothing to do.
+    /// The remedy; `null` if nothing needs to be done.
     pub advice: Option<String>,
     /// Whether the doctor repaired it.
     pub fixed: bool,

@@ -44,7 +44,8 @@ pub struct Init {
     /// The most that any one period admits: 35/s, 1000/day, 40/10s
     #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
-    /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: none; with the --algorithm of a bucket, the rate]
+    /// How much a token bucket lets through at once; one period may then admit the rate and the burst [default: none;
+    /// with the --algorithm of a bucket, the rate]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
     /// How many calls may be in flight [default: any number]
@@ -52,11 +53,11 @@ pub struct Init {
     concurrency: Option<u64>,
     #[arg(long, value_parser = parse_algorithm, help = algorithm_help())]
     algorithm: Option<Algorithm>,
-    /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
-    /// first served) [default: process]
+    /// Order among equal priorities: process (each process or group gets the same) or fifo (first come, first served)
+    /// [default: process]
     #[arg(long, value_parser = parse_fairness)]
     fairness: Option<Fairness>,
-    /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
+    /// Share that the background always gets while others wait too, 0 to 1 [default: 0]
     #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
     background_share: Option<u64>,
     /// How long cache_only of a five-state breaker lasts before it tries to recover by itself: 15m; a bare number is minutes
@@ -65,8 +66,8 @@ pub struct Init {
     /// No call until: shmlimit force NAME online (limiters with a breaker)
     #[arg(long)]
     pub offline: bool,
-    /// Replace an existing limiter by a fresh one with full buckets and all permits, also those that are out; without other
-    /// settings it keeps those it has
+    /// Replace an existing limiter by a fresh one with full buckets and all permits, including those in use; without
+    /// other settings it keeps those it has
     #[arg(long)]
     pub replace: bool,
     /// Change the settings that are named while programs use the limiter; other settings and all counts are kept. With

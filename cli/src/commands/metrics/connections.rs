@@ -18,7 +18,7 @@ const THREADS: usize = 64;
 /// computed. Both end by themselves, but on a busy machine not at once.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a connection is waiting for.
+/// The event that a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// The request from the client.

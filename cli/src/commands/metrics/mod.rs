@@ -47,10 +47,10 @@ pub struct Metrics {
     /// One JSON object per limiter: as --format ndjson
     #[arg(long, conflicts_with_all = ["format", "listen"])]
     pub json: bool,
-    /// Into this file, which is replaced as a whole each time; - for standard output
+    /// Write to this file, which is replaced as a whole each time; - for standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "listen")]
     pub output: Option<PathBuf>,
-    /// Again and again, such as each 15s, until SIGINT or SIGTERM [default: once]
+    /// Repeat at this interval, such as 15s, until SIGINT or SIGTERM [default: once]
     #[arg(long, value_parser = interval, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "listen")]
     pub every: Option<Duration>,
     /// Answer HTTP requests for /metrics on this address, such as 127.0.0.1:9464, or a port of 127.0.0.1; port 0 takes a

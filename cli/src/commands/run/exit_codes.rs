@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_curl_calls_an_error_of_400_or_more_says_nothing_until_somebody_says_so() {
+    fn curl_error_of_400_or_more_says_nothing_unless_an_option_maps_it() {
         assert_eq!(exits(&["curl"]).outcome_of(22), None);
         assert_eq!(exits(&["curl", "22=throttled"]).outcome_of(22), Some(ParsedOutcome::Status(429)));
         assert_eq!(exits(&["curl"]).outcome_of(6), Some(ParsedOutcome::Error(NetError::Dns)));

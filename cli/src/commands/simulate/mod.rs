@@ -49,7 +49,7 @@ pub struct Simulate {
     /// Draw the run into this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Say at the end on standard error what the run came to
+    /// Print a summary of the run to standard error at the end
     #[arg(long)]
     pub summary: bool,
 }

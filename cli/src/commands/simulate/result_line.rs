@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn r80_the_time_to_the_reset_is_rounded_up_to_milliseconds() {
+    fn r80_time_until_the_reset_is_rounded_up_to_milliseconds() {
         let left = |nanos| unavailable("p", 5, Some(Nanos(nanos))).0.pop();
         let reset_in = |millis: u64| Some(("resetIn".into(), millis.into()));
         assert_eq!((left(240_000_000_000), left(1), left(0)), (reset_in(240_000), reset_in(1), reset_in(0)));

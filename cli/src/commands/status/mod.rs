@@ -37,10 +37,10 @@ pub struct Status {
     /// One JSON object per line and limiter
     #[arg(long)]
     pub json: bool,
-    /// Its settings, as a configuration file
+    /// The settings of the limiter, as a configuration file
     #[arg(long, requires = "name", conflicts_with_all = ["json", "all", "watch"])]
     pub toml: bool,
-    /// Again and again: how often, such as 2 (seconds) or 500ms [default: 1s]
+    /// Repeat at this interval, such as 2 (seconds) or 500ms [default: 1s]
     #[arg(long, num_args = 0..=1, default_missing_value = "1s", value_name = "TIME")]
     pub watch: Option<String>,
 }

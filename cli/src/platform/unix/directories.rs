@@ -50,7 +50,7 @@ pub fn free_space(path: &Path) -> Option<FreeSpace> {
     })
 }
 
-/// Restricts a directory of this user that everybody may write, but never one such as /tmp. Returns `None` for other
+/// Restricts a directory of this user that all users may write, but never one such as /tmp. Returns `None` for other
 /// directories. With `only_ask` nothing is changed.
 pub fn restrict_directory(path: &Path, only_ask: bool) -> Option<Result<String, String>> {
     let facts = std::fs::symlink_metadata(path).ok()?;

@@ -17,9 +17,9 @@ pub struct Warning {
     pub warning: &'static str,
     /// How long the condition has lasted.
     pub lasted: Duration,
-    /// What is wrong.
+    /// The problem, as a sentence.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub advice: String,
 }
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r146_probes_are_warned_about_after_a_minute_without_an_answer() {
+    fn r146_probes_without_an_outcome_for_a_minute_cause_a_warning() {
         let minute = Some(Duration::from_secs(60));
         let almost = Some(Duration::from_millis(59_999));
         assert_eq!(unanswered("a", BreakerKind::Fsm, None), None);
