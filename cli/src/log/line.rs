@@ -89,7 +89,7 @@ impl Line {
             match value {
                 None => out.push_str("null"),
                 Some(Value::Text(text)) if text == NONE => out.push_str("null"),
-                // This key holds a number or a placeholder, so it is text.
+                // This key is stored as text, because it may have no value. A number is written without quotes.
                 Some(Value::Text(text)) if key == "sem" && text.parse::<u32>().is_ok() => out.push_str(text),
                 Some(Value::Text(text)) => {
                     out.push_str(&escape::json(serde_json::Value::from(text.as_str()).to_string()))

@@ -17,7 +17,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Servers seldom send a longer Retry-After on purpose (R142).
 const LONG_GATE: Duration = Duration::from_secs(3600);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Changes of the wall clock below this have no effect on limits.
+/// A change of the wall clock by less than this does not matter in practice.
 const CLOCK_SET: Duration = Duration::from_secs(60);
 /// The number of processes above which the doctor warns. A segment has room for 504.
 const MANY_PARTICIPANTS: usize = 480;

@@ -121,7 +121,7 @@ impl LineSearch {
         found
     }
 
-    /// Adds the search time since then, and begins another stretch.
+    /// Adds the search time since `since`. Gives up if the time is used up, and begins another stretch.
     fn spend(&mut self, since: Instant) -> Option<Stretch> {
         let began = Instant::now();
         self.searched += began.duration_since(since);

@@ -198,7 +198,7 @@ fn cannot_monitor(error: io::Error) -> Failure {
     Failure::Command(format!("cannot read the output of the command: {error}"), CANNOT_WAIT)
 }
 
-/// Sleeps between two attempts. Signals have the effect that they would have on the command.
+/// Sleeps while no command runs. Signals have the effect that they would have on the command.
 fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
     let began = Instant::now();
     loop {

@@ -16,7 +16,7 @@ const PIPE_HOLDS: usize = 1 << 20;
 const READ_AT_ONCE: usize = 64 << 10;
 /// The number of bytes that a pipe with any room accepts without blocking (`PIPE_BUF`).
 const WRITE_AT_ONCE: usize = 4096;
-/// The maximum sleep. Waking up this often to check the time costs nothing.
+/// The maximum length of one wait. A longer wait wakes up once an hour and continues.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
 /// Text that the command writes into a pipe for this process.

@@ -162,7 +162,7 @@ impl Run {
         })
     }
 
-    /// Converts a cost to amounts by unit index, and returns which units it names.
+    /// Converts a cost to amounts by unit index, and returns which units it asks for.
     fn cost(&self, cost: &Cost) -> Result<([u64; MAX_UNITS], [bool; MAX_UNITS]), String> {
         let (mut amounts, mut named) = ([0; MAX_UNITS], [false; MAX_UNITS]);
         match cost {
@@ -267,7 +267,7 @@ impl Run {
             Some(refusal) => refusal.retry_after().map(|wait| wait.0),
         };
         let open = refusal.filter(|refusal| refusal.reason == Reason::Open);
-        // A peek is never delayed, but it may ask how long a call would be.
+        // A peek is never delayed, but it may ask how long a call would be delayed.
         let asks = is_peek && !self.policy.is_passthrough();
         let held_back = granted.map(|ticket| if asks { delay.unwrap_or(0) } else { ticket.delay.0 });
         let mut answer = object! {
