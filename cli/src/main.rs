@@ -1,7 +1,7 @@
 //! `shmlimit`: rate limits for shell scripts, and a view of the programs that use them.
 //!
-//! Modules use each other in one direction: `main`, `commands`, what commands share (`open`, `poller`, `setting_changes`, …),
-//! `options`, `ui`, `platform`.
+//! Modules use each other in one direction: `main`, `commands`, modules that commands share (`open`, `poller`,
+//! `setting_changes`, …), `options`, `ui`, `platform`.
 
 #![forbid(unsafe_code)]
 

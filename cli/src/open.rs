@@ -1,4 +1,4 @@
-//! Opens limiters, and explains when there is none of that name.
+//! Opens limiters, and explains what to do if a name does not exist.
 
 use crate::options::{ENV_GROUP, Place, RequestOptions};
 use crate::platform;
@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The builder for a name, in the place chosen.
+/// Returns the builder for a name in the chosen directory.
 pub fn builder(place: &Place, name: &str) -> Builder {
     let mut builder = Limiter::builder(name);
     if let Some(dir) = &place.dir {
@@ -20,12 +20,12 @@ pub fn builder(place: &Place, name: &str) -> Builder {
     if place.allow_network_fs { builder.allow_network_fs() } else { builder }
 }
 
-/// Opens a limiter to use it; one of a preset's name is made if need be.
+/// Opens a limiter for calls. A limiter with a preset's name is created if necessary.
 pub fn for_requests(place: &Place, name: &str, options: &RequestOptions) -> Result<Limiter, Failure> {
     existing_or_preset(place, name, grouped(builder(place, name), options.group.as_deref()))
 }
 
-/// The same on behalf of a command: limiters show the command as the caller, not this tool.
+/// Opens a limiter for the calls of a command: limiters show the command as the caller instead of this tool.
 pub fn for_command(
     place: &Place,
     name: &str,
@@ -37,18 +37,18 @@ pub fn for_command(
     existing_or_preset(place, name, grouped(builder, options.group.as_deref()))
 }
 
-/// Opens a limiter to tell it something, as an operator; one of a preset's name is made if need be.
+/// Opens a limiter for an operator's change. A limiter with a preset's name is created if necessary.
 pub fn as_operator(place: &Place, name: &str) -> Result<Limiter, Failure> {
     existing_or_preset(place, name, builder(place, name).operator())
 }
 
-/// The same on behalf of the user who types: of a pause that lasts, people want to know who began it, and this program ends
-/// at once.
+/// As [`as_operator`], but records the user's name instead of the program's. A pause may last after this program
+/// ends, and people want to know who began it.
 pub fn as_user(place: &Place, name: &str) -> Result<Limiter, Failure> {
     existing_or_preset(place, name, builder(place, name).operator().program(&platform::user_name()))
 }
 
-/// The same, if it is there.
+/// As [`as_user`], but only if the limiter exists.
 pub fn existing_as_user(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     open_existing(builder(place, name).operator().program(&platform::user_name()))
 }
@@ -62,28 +62,28 @@ fn existing_or_preset(place: &Place, name: &str, builder: Builder) -> Result<Lim
     open_existing(builder)?.ok_or_else(|| unknown_limiter(place, name))
 }
 
-/// With whom turns are shared (R143): those of a name given here or in the environment, else those of the session.
+/// Sets the group that shares turns (R143): the one given here or in the environment, else the session.
 fn grouped(builder: Builder, name: Option<&str>) -> Builder {
     match name {
         Some(name) => builder.group(name),
-        // The library knows that one.
+        // The library reads this variable itself.
         None if std::env::var_os(ENV_GROUP).is_some_and(|name| !name.is_empty()) => builder,
         None => builder.group(platform::session()),
     }
 }
 
-/// Opens a limiter if it is there, as an operator. Makes nothing, not even the directory.
+/// Opens a limiter as an operator if it exists. Creates nothing, not even the directory.
 pub fn existing_as_operator(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     open_existing(builder(place, name).operator())
 }
 
-/// The same, whatever the environment says: what was typed goes before it.
+/// As [`existing_as_operator`], but ignores the environment, because options override it.
 pub fn existing_ignoring_environment(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     open_existing(builder(place, name).operator().ignore_environment())
 }
 
-/// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment
-/// says and however long it goes on.
+/// Opens a limiter as an observer if it exists. An observer changes nothing, whatever the environment says and
+/// however long it runs.
 pub fn observer(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     open_existing(builder(place, name).observer())
 }
@@ -100,15 +100,15 @@ fn open_existing(builder: Builder) -> Result<Option<Limiter>, Failure> {
     }
 }
 
-/// Whether a failure only says that there is no directory yet.
+/// Returns whether the error only means that the directory does not exist yet.
 pub fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
-/// Says that there is no such limiter, and which one may have been meant.
+/// Reports that the limiter does not exist, and suggests a similar name.
 pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
     let Listing { directory, names, note, .. } = Limiter::list(place.dir.as_deref()).unwrap_or_default();
-    // It may be there, and not for this user.
+    // The limiter may exist, but this user may not see it. The note says so.
     remark_note(note.as_deref());
     let at =
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
@@ -129,8 +129,8 @@ pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
     ))
 }
 
-/// Limiters in a default directory that is not the one in use, in words. A default depends on which directories there are,
-/// so a directory that appears later hides those limiters.
+/// Describes limiters in a default directory that is not in use. The default depends on which directories exist, so a
+/// directory that is created later hides those limiters.
 pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
     let places = paths::places(place.dir.as_deref());
     let others = places.iter().filter(|place| place.path != in_use);
@@ -140,20 +140,20 @@ pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
     Some(format!("{directory} has: {names}; to use it: --dir {}", suggestion::shell_words(&[&directory])))
 }
 
-/// The request that the options describe.
+/// Returns the request that the options describe.
 pub fn request(options: &RequestOptions) -> Request<'_> {
     let request = Request::new().priority(options.priority);
     options.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
 }
 
-/// Remarks about a limiter that was just opened.
+/// Prints remarks about a limiter that was just opened.
 fn remark_notes(limiter: &Limiter) {
     remark_note(limiter.directory_note());
     remark_used_up(limiter);
     remark_environment(limiter.name(), limiter.environment_changes());
 }
 
-/// Says what variables of the environment changed for every program that uses a limiter.
+/// Reports which settings environment variables changed for every program that uses the limiter.
 pub fn remark_environment(name: &str, changes: &[Change]) {
     for change in changes {
         let undo = |before: &String| {
@@ -168,7 +168,7 @@ pub fn remark_environment(name: &str, changes: &[Change]) {
     }
 }
 
-/// Says why a limiter that was just made has nothing to give.
+/// Explains why a new limiter starts used up.
 pub fn remark_used_up(limiter: &Limiter) {
     if limiter.was_made_used_up() {
         let name = limiter.name();

@@ -1,4 +1,4 @@
-//! Options that several verbs take, how their values are read, and the environment variables of the tool.
+//! Options that several verbs share, the parsers of their values, and the environment variables of the tool.
 
 use crate::platform::texts;
 use crate::ui::escape;
@@ -19,7 +19,7 @@ fn dir_help() -> String {
     )
 }
 
-/// Keeps what every verb takes apart from what only one takes.
+/// The help heading that separates the options of every verb from those of a single verb.
 const WHERE: &str = "Where limiters live";
 
 /// Where limiters live.
@@ -35,11 +35,11 @@ pub struct Place {
 /// Options of one request for calls.
 #[derive(Debug, clap::Args)]
 pub struct RequestOptions {
-    /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
+    /// Cost of the call: a number of requests, or UNIT=NUMBER; may be repeated
     #[arg(long, value_parser = parse_cost, allow_hyphen_values = true, value_name = "COST")]
     pub cost: Vec<(String, u64)>,
-    /// For whom: background, user or webhook. Webhook goes before user, user before background; the background must
-    /// leave a rule's reserve to the others
+    /// Priority of the call: background, user or webhook. Webhook goes before user, user before background; the
+    /// background must leave a rule's reserve to the others
     #[arg(long, value_parser = parse_priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
     /// Calls that wait under this name take turns as one process [default: $SHMLIMIT_GROUP, or all of this session]
@@ -52,19 +52,19 @@ pub struct RequestOptions {
 }
 
 impl RequestOptions {
-    /// What the call needs, for messages.
+    /// Returns what the call needs, for messages.
     pub fn needs(&self) -> Needs<'_> {
         Needs { costs: &self.cost, priority: self.priority }
     }
 }
 
-/// A duration; a bare number is minutes (R111).
+/// Parses a duration. A bare number is minutes (R111).
 pub fn parse_minutes(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if is_bare_number(text) { parse_duration(&format!("{text}m")) } else { parse_duration(text) }
 }
 
-/// Whether it is a number without a unit.
+/// Returns whether the text is a number without a unit.
 pub fn is_bare_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
@@ -84,12 +84,12 @@ pub fn parse_priority(text: &str) -> Result<Priority, String> {
     parse_name(text)
 }
 
-/// Reads one of the names of an enum.
+/// Parses one of the names of an enum.
 pub fn parse_name<T: FromStr<Err = UnknownName>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: UnknownName| must_be_one_of(text, error.allowed()))
 }
 
-/// The error for a value that is not one of `words`, with the nearest of them.
+/// Returns the error for a value that is not one of `words`, with the most similar word.
 pub fn must_be_one_of(text: &str, words: &[&str]) -> String {
     let all = match words.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -111,7 +111,7 @@ fn parse_group(text: &str) -> Result<String, String> {
     }
 }
 
-/// No configuration is longer; a device or a pipe may never end.
+/// The maximum size of a configuration in bytes. The limit is needed because a device or a pipe may never end.
 const LONGEST_CONFIG: u64 = 1 << 20;
 
 /// Reads a configuration file.
@@ -124,19 +124,19 @@ pub fn read_config(path: &Path) -> io::Result<String> {
     }
 }
 
-/// The limiter, for the command of `run` and what it starts.
+/// Names the limiter, for the command of `run` and the programs that it starts.
 pub const ENV_LIMITER: &str = "SHMLIMIT_LIMITER";
-/// Which attempt it is, from 1, if there may be several.
+/// The number of the attempt, from 1. It is set only if there may be several.
 pub const ENV_ATTEMPT: &str = "SHMLIMIT_ATTEMPT";
-/// Where `record` finds the `run` around it, as the platform names a pipe.
+/// The address of the pipe through which `record` reaches the surrounding `run`, in the platform's form.
 pub const ENV_RUN: &str = "SHMLIMIT_RUN";
 /// The directory of the limiters.
 pub const ENV_DIRECTORY: &str = "SHMLIMIT_DIR";
-/// The name under which calls take turns as one.
+/// The name under which calls take turns as one process.
 pub const ENV_GROUP: &str = "SHMLIMIT_GROUP";
 
-/// The variables that are no settings of a limiter: name and meaning, for the manual and the doctor. A test of the doctor
-/// searches the source for others.
+/// The variables that are not settings of a limiter, with their meaning, for the manual and the doctor. A test of the
+/// doctor searches the source for others.
 pub const VARIABLES: [(&str, &str); 12] = [
     ("SHMLIMIT_DIR", "Directory of the limiters."),
     ("ANIVAULT_DIR", "The same, where SHMLIMIT_DIR is not set."),

@@ -1,6 +1,6 @@
 //! Observes limiters repeatedly while they are created, removed, replaced or damaged.
 //!
-//! Each limiter is attached to once and read through the same handle. Polling changes nothing.
+//! The poller attaches to each limiter once and reads it through the same handle. Polling changes nothing.
 
 use crate::open;
 use crate::options::Place;
@@ -14,7 +14,7 @@ pub struct Poller<'p> {
     handles: BTreeMap<String, Limiter>,
 }
 
-/// A limiter at one moment, or why it cannot be shown.
+/// The snapshot of a limiter, or why it cannot be shown.
 pub type Observation = (String, Result<Snapshot, String>);
 
 impl<'p> Poller<'p> {
@@ -22,7 +22,7 @@ impl<'p> Poller<'p> {
         Poller { place, only, handles: BTreeMap::new() }
     }
 
-    /// All that are there now, by name.
+    /// Reads all limiters that exist now, in order of their names.
     pub fn poll(&mut self) -> Result<Vec<Observation>, Failure> {
         let names = match &self.only {
             Some(name) => vec![name.clone()],
@@ -39,7 +39,7 @@ impl<'p> Poller<'p> {
     fn observe(&mut self, name: String) -> Option<Observation> {
         let seen = self.snapshot(&name);
         if seen.is_err() {
-            // What is there next time may be another one.
+            // At the next poll, another limiter may have this name.
             self.handles.remove(&name);
         }
         match seen {
@@ -61,7 +61,7 @@ impl<'p> Poller<'p> {
     }
 }
 
-/// Hides the attachment of the observer itself.
+/// Hides the observer's own attachment.
 pub fn without_observer(mut snapshot: Snapshot) -> Snapshot {
     let me = std::process::id();
     snapshot.participants.retain(|one| one.pid != me || one.granted > 0 || one.refused > 0);

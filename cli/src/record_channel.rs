@@ -1,7 +1,7 @@
-//! The pipe by which `record`, started inside of `run`, tells `run` that the outcome is recorded already.
+//! The pipe through which `record`, started inside `run`, tells `run` that the outcome is already recorded.
 //!
-//! `run` keeps a pipe that no program inherits, and names it in a variable. `record` finds it by that, and writes only if
-//! it is the very pipe that was meant.
+//! `run` keeps a pipe that no program inherits, and names it in an environment variable. `record` finds the pipe by
+//! that name, and writes only if it is the same pipe.
 
 use crate::options::{ENV_LIMITER, ENV_RUN};
 use crate::platform;
@@ -9,17 +9,17 @@ use shmlimit::{Advice, Limiter, OutcomeCode, WaitSource};
 use std::io::Write;
 use std::time::Duration;
 
-/// What a `record` reported.
+/// The message of a `record`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecordMessage {
     /// The status or the error.
     pub code: String,
-    /// How long to wait before another attempt, and why; nothing if none is to be made.
+    /// How long to wait before another attempt, and why; `None` if there should be no other attempt.
     pub wait: Option<(Duration, WaitSource)>,
 }
 
-/// Tells the `run` around us, if there is one, that its call is recorded. If it cannot be reached (another user's,
-/// another container's), nothing is said, and it records on its own.
+/// Tells the surrounding `run`, if there is one, that its call is recorded. If `run` cannot be reached (because it
+/// belongs to another user or container), nothing is sent, and `run` records on its own.
 pub fn send(limiter: &Limiter, code: OutcomeCode, recorded: &Advice) {
     let Some(address) = std::env::var(ENV_RUN).ok().filter(|_| is_for_call_of(limiter.name())) else {
         return;
@@ -30,7 +30,7 @@ pub fn send(limiter: &Limiter, code: OutcomeCode, recorded: &Advice) {
     }
 }
 
-/// Whether this process was started for a call of that limiter.
+/// Returns whether this process was started for a call of that limiter.
 pub fn is_for_call_of(name: &str) -> bool {
     std::env::var(ENV_LIMITER).is_ok_and(|limiter| limiter == name)
 }
@@ -41,7 +41,7 @@ fn line(limiter: &Limiter, code: OutcomeCode, recorded: &Advice) -> String {
     format!("{code} {wait} {source} {name} {}\n", limiter.directory().display())
 }
 
-/// The last message about this limiter.
+/// Returns the last message about this limiter.
 pub fn last_message(text: &[u8], limiter: &Limiter) -> Option<RecordMessage> {
     let whose = format!("{} {}", limiter.name(), limiter.directory().display());
     String::from_utf8_lossy(text).lines().rev().find_map(|line| read(line, &whose))
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_read_only_if_it_is_about_this_limiter() {
+    fn message_is_read_only_if_it_is_about_this_limiter() {
         let wait = Some((Duration::from_secs(2), WaitSource::RetryAfter));
         let throttled = RecordMessage { code: "429".to_owned(), wait };
         assert_eq!(read("429 2000000000 retry_after tmdb /a dir", "tmdb /a dir"), Some(throttled));

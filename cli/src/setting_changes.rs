@@ -1,4 +1,4 @@
-//! Explains changes of settings: their effects, and why one is refused. For `set` and `init --update`.
+//! Explains changes of settings: their effects, and why a change is refused. For `set` and `init --update`.
 
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
@@ -24,7 +24,7 @@ pub fn explained(name: &str, error: Error) -> Failure {
     }
 }
 
-/// Notes about side effects of a change.
+/// Prints notes about side effects of a change.
 pub fn remark_effects(name: &str, key: &str, before: &Policy, after: &Policy) {
     if key.starts_with("breaker.") && after.breaker().kind() == BreakerKind::None {
         output::remark(&format!("note: {name} has no breaker, so this has no effect"));
@@ -62,17 +62,17 @@ pub fn remark_effects(name: &str, key: &str, before: &Policy, after: &Policy) {
     }
 }
 
-/// Whether one algorithm can go on with what another has counted: the three buckets can.
+/// Returns whether one algorithm can continue with the counts of the other, as the three buckets can.
 fn are_alike(one: Algorithm, other: Algorithm) -> bool {
     one == other || one.has_burst() && other.has_burst()
 }
 
-/// All settings by their keys, in order.
+/// Returns all settings by key, in order.
 pub fn to_json(policy: &Policy) -> Value {
     json::map(describe::settings(policy).into_iter().collect::<BTreeMap<_, _>>())
 }
 
-/// Every setting that differs; one may be there only before, or only after.
+/// Returns every setting that differs. A setting may exist only before or only after the change.
 pub fn changes(before: &Policy, after: &Policy) -> Vec<Json> {
     let mut values: BTreeMap<String, (Option<String>, Option<String>)> = BTreeMap::new();
     for (key, value) in describe::settings(before) {

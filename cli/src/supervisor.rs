@@ -1,7 +1,7 @@
-//! A private directory, and a process that clears it away together with every program that works there.
+//! Manages a private directory, and a process that removes it together with every program that works there.
 //!
-//! The supervisor reads from a pipe whose other end only this process has. However this one ends, be it killed, the pipe
-//! ends with it; then the supervisor ends the programs, removes the directory, and ends itself.
+//! The supervisor process reads from a pipe. Only this process has the other end, so the pipe closes when this
+//! process ends, even if it is killed. Then the supervisor ends the programs, removes the directory, and exits.
 
 use crate::platform::{self, SupervisedGroup, texts};
 use crate::ui::failure::Failure;
@@ -11,10 +11,10 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the end of a process may take.
+/// The time limit for the end of a process.
 pub const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);
-/// What names of private directories begin with.
+/// The prefix of the names of private directories.
 const NAME: &[u8] = b"shmlimit-";
 
 pub struct Supervisor {
@@ -24,7 +24,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Makes the directory and starts the process.
+    /// Creates the directory and starts the supervisor process.
     pub fn start() -> Result<Supervisor, Failure> {
         let tool = std::env::current_exe()
             .map_err(|error| Failure::Command(format!("cannot find this program again: {error}"), 1))?;
@@ -42,7 +42,7 @@ impl Supervisor {
         &self.directory
     }
 
-    /// This tool, to be started again.
+    /// Returns the path of this tool, to start it again.
     pub fn tool(&self) -> &Path {
         &self.tool
     }
@@ -52,7 +52,7 @@ impl Supervisor {
         platform::join_group(program, &self.child);
     }
 
-    /// Ends all programs and whatever they have started.
+    /// Ends all programs and the processes that they started.
     pub fn terminate_programs(&self, programs: &mut [Child]) {
         platform::terminate_group(&self.child, programs);
     }
@@ -60,13 +60,13 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // The sign to clear away.
+        // Closing the pipe tells the supervisor to clean up.
         drop(self.child.stdin.take());
         wait_or_kill(&mut self.child, Instant::now() + 2 * EXIT_TIMEOUT);
     }
 }
 
-/// Waits for a process, and ends it if that takes too long.
+/// Waits for a process, and kills it if it does not end in time.
 pub fn wait_or_kill(child: &mut Child, by: Instant) {
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= by {
@@ -91,7 +91,7 @@ fn start(tool: &Path, directory: &Path) -> io::Result<Child> {
     command.args(["demo", "--act-as", "supervisor"]).arg(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = platform::spawn_group_leader(command)?;
-    // From here on it ignores the signals that end the programs.
+    // From now on, the supervisor ignores the signals that end the programs.
     let mut ready = [0];
     let said = child.stdout.take().map_or(Ok(()), |mut out| out.read_exact(&mut ready));
     if let Err(error) = said {
@@ -102,12 +102,13 @@ fn start(tool: &Path, directory: &Path) -> io::Result<Child> {
     Ok(child)
 }
 
-/// The supervisor process: waits for the end of its pipe, then clears away.
+/// Runs the supervisor process: waits until its pipe closes, then cleans up.
 pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let [directory] = words else {
         return Err(Failure::Usage("--act-as is for the tool's own processes".to_owned()));
     };
-    // It removes and kills without asking, so it refuses to run for any other directory or when started by hand.
+    // The supervisor removes and kills without asking. So it refuses to run for any other directory or when a user
+    // starts it by hand.
     let is_ours =
         Path::new(directory).file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME));
     let Some(group) = is_ours.then(SupervisedGroup::lead).transpose()?.flatten() else {

@@ -1,10 +1,10 @@
-//! The interface of a verb: what the list of verbs, the manual and the completions need of each one.
+//! The interface of a verb: the data that the list of verbs, the manual and the completions need.
 
 use crate::options::Place;
 use crate::ui::failure::Failure;
 use std::process::ExitCode;
 
-/// A sentence and the command line that does what it says, for the manual.
+/// A sentence for the manual, and the command line that does what it says.
 pub type Example = (&'static str, &'static str);
 
 /// The names that a shell completes after a verb.
@@ -14,32 +14,32 @@ pub enum Names {
     Limiters,
     /// Limiters that could be created.
     Presets,
-    /// Both: the verb creates the limiter of a preset's name, or says why there is none.
+    /// Both, because the verb creates the limiter of a preset's name, or says why it does not exist.
     LimitersAndPresets,
 }
 
 /// A verb, implemented by the type of its arguments.
 pub trait Command {
-    /// What to try, for the manual.
+    /// The examples in the manual.
     const EXAMPLES: &'static [Example];
-    /// What a shell completes, if the first argument is a name.
+    /// The names that a shell completes, if the first argument is a name.
     const NAMES: Names = Names::Limiters;
-    /// Whether its limiters are in a directory, so that suggested commands name the directory that was typed.
+    /// Whether the verb's limiters are in a directory, so that suggested commands repeat the `--dir` of the user.
     const USES_DIRECTORY: bool = true;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure>;
 }
 
-/// The tool around a verb.
+/// The parts of the tool that a verb uses.
 pub struct Tool<'t> {
-    /// Where limiters live.
+    /// The directory of the limiters.
     pub place: &'t Place,
-    /// All arguments of the tool, for the manual and the completions.
+    /// Returns all arguments of the tool, for the manual and the completions.
     pub arguments: fn() -> clap::Command,
     pub verbs: &'static [VerbInfo],
 }
 
-/// What is known of a verb without its arguments.
+/// The facts about a verb that do not depend on its arguments.
 pub struct VerbInfo {
     pub name: &'static str,
     pub examples: &'static [Example],

@@ -1,4 +1,4 @@
-//! Waits for a grant, and says on a terminal why the wait takes long.
+//! Waits for a grant, and explains a long wait on a terminal.
 
 use crate::ui::limiter::condition;
 use crate::ui::limiter::next_change::Change;
@@ -7,10 +7,10 @@ use shmlimit::{AcquireError, Grant, Limiter, Request, Snapshot};
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-/// Shorter waits are usual and need no notice.
+/// Shorter waits are common and need no notice.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
 
-/// [`Limiter::acquire`], with one line on a terminal if it takes long.
+/// As [`Limiter::acquire`], but prints one line on a terminal if the wait takes long.
 pub fn acquire<'l>(limiter: &'l Limiter, request: &Request<'_>) -> Result<Grant<'l>, AcquireError> {
     if !io::stderr().is_terminal() {
         return limiter.acquire(request);

@@ -7,12 +7,12 @@ use super::{BenchDirectory, Effort, no_workers};
 use crate::ui::failure::Failure;
 
 const LOADS: [Load; 3] = [Load::Acquire, Load::Cas, Load::Flock];
-/// Below this part of the processors no target is required.
+/// If the workers got less than this part of the processors, no target is required.
 const BUSY: f64 = 0.8;
 const PROCESSES: [usize; 3] = [1, 2, 8];
 
 pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
-    // Held open, so that workers find everything made.
+    // Held open, so that the workers find all files already created.
     let _place = Targets::open(bench.directory())?;
     let turn = |load, timing, processes| {
         let worker = || bench.worker("load");
@@ -48,7 +48,7 @@ pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failu
     }
     let million = |load, processes| of(load, processes) / 1e6;
     let over_flock = [2, 8].map(|processes| of(Load::Acquire, processes) / of(Load::Flock, processes));
-    // The lock-free load tells whether others had the processors: its workers never sleep by themselves.
+    // The lock-free load shows whether other programs used the processors, because its workers never sleep.
     let share = shares.iter().copied().fold(1.0, f64::min);
     let rows = vec![
         Row::new("alone", "1 process, million a second", million(Load::Acquire, 1), "M/s"),
@@ -71,6 +71,6 @@ pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failu
         ),
         Row::new("processor_share", "processors the workers had", share * 100.0, "%"),
     ];
-    // Workers that seldom meet say nothing about meeting.
+    // Workers that seldom run at the same time cannot measure contention.
     Ok(if share < BUSY { rows.into_iter().map(Row::into_goal).collect() } else { rows })
 }

@@ -9,7 +9,7 @@ use shmlimit::{Outcome, Request};
 use shmlimit_segment::sys::baselines::{FileLock, Rate, SharedWord, clock};
 use std::hint::black_box;
 
-/// A lock of a file takes so much longer.
+/// Fewer operations for a file lock, which takes much longer.
 const FEW: u32 = BATCH / 10;
 
 pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {

@@ -1,5 +1,5 @@
-//! Runs the same load in several processes at once, on a limiter and on simpler designs. The benchmarks of `benches/` use
-//! this file too.
+//! Runs the same load in several processes at once, on a limiter and on simpler designs. The benchmarks in `benches/`
+//! use this file too.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
@@ -13,20 +13,20 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Operations between two looks at the clock, and grants a worker holds at once.
+/// The number of operations between two clock reads, and of grants that a worker holds at once.
 const CHUNK: usize = 64;
-/// What all processes do at the same time.
+/// The operation that all processes run at the same time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// `try_acquire` alone: grants are given back in bulk between the timed stretches.
+    /// `try_acquire` alone: the worker releases grants in bulk between the timed stretches.
     Acquire,
     /// A whole call: `try_acquire` and release.
     Call,
-    /// `try_acquire` that is refused for the rate.
+    /// `try_acquire` that the rate refuses.
     Denied,
-    /// One lock-free word.
+    /// A compare-and-swap on one lock-free word.
     Cas,
-    /// flock around one mapped word.
+    /// `flock` around one mapped word.
     Flock,
 }
 
@@ -48,7 +48,7 @@ impl Load {
     }
 }
 
-/// Counts of nanoseconds, 16 steps to each doubling: errors below 7 %.
+/// A histogram of nanoseconds with 16 buckets per power of two, so errors are below 7 %.
 pub struct Histogram(pub Vec<u64>);
 
 impl Histogram {
@@ -80,16 +80,16 @@ impl Histogram {
     }
 }
 
-/// Everything a worker may work on.
+/// The limiters and the shared word that the loads use.
 pub struct Targets {
     plenty: Limiter,
-    /// Its budget is to be spent before the first turn.
+    /// The caller spends its budget before the first turn.
     pub scarce: Limiter,
     word: SharedWord,
 }
 
 impl Targets {
-    /// Opens everything, made if it is not there.
+    /// Opens all targets and creates those that do not exist.
     pub fn open(directory: &Path) -> Result<Targets, Error> {
         let path = directory.join("word");
         let word = SharedWord::open(&path).map_err(|source| Error::Io { action: "map", path, source });
@@ -101,7 +101,7 @@ impl Targets {
     }
 }
 
-/// Operations a second of this process.
+/// Returns the operations per second of this process.
 fn rate(load: Load, place: &Targets, turn_ns: u64) -> f64 {
     let request = Request::new();
     let chunk = |mut operation: Box<dyn FnMut() + '_>| {
@@ -159,7 +159,7 @@ fn acquire_rate(place: &Targets, request: &Request<'_>, turn_ns: u64) -> f64 {
     }
 }
 
-/// How long each operation takes; the reading of the clock is in it once.
+/// Returns how long each operation takes, including one clock read.
 fn latencies(load: Load, place: &Targets, turn_ns: u64) -> Histogram {
     let request = Request::new();
     let mut histogram = Histogram::new();
@@ -193,7 +193,7 @@ fn latencies(load: Load, place: &Targets, turn_ns: u64) -> Histogram {
     }
 }
 
-/// A worker: gets ready, waits for the start signal, works, prints its result. Its arguments come from `turn`.
+/// Runs a worker: it prepares, waits for the start signal, works and prints its result. `turn` passes its arguments.
 pub fn work(words: &[String]) -> Result<(), Error> {
     let [load, timing, turn_ns, directory] = words else { return Ok(()) };
     let (Some(load), Ok(turn_ns)) = (Load::parse(load), turn_ns.parse()) else { return Ok(()) };
@@ -214,14 +214,14 @@ pub fn work(words: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nanoseconds that this process was on a processor.
+/// Returns how many nanoseconds this process has run on a processor.
 fn on_processor() -> u64 {
     processor_time().expect("a processor clock")
 }
 
 const TIMING: &str = "timing";
 
-/// Starts the workers together, and returns the output of each.
+/// Starts the workers together and returns the output of each.
 pub fn turn(
     worker: impl Fn() -> Command,
     load: Load,
@@ -239,7 +239,7 @@ pub fn turn(
     start_together((0..processes).map(start))
 }
 
-/// Starts these programs, lets all of them begin once each is ready, and returns the output of each.
+/// Starts these programs, releases all of them once each is ready, and returns the output of each.
 pub fn start_together(commands: impl Iterator<Item = Command>) -> io::Result<Vec<String>> {
     let mut workers = Vec::new();
     for mut command in commands {

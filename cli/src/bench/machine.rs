@@ -1,4 +1,4 @@
-//! Describes the machine, because figures mean nothing without it.
+//! Describes the machine, because figures cannot be compared without it.
 
 use crate::platform;
 use serde_json::{Value, json};

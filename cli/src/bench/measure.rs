@@ -1,4 +1,4 @@
-//! Rounds, medians, limiters and bounds for all measurements. The benchmarks of `benches/` use this file too.
+//! Rounds, medians, limiters and bounds for all measurements. The benchmarks in `benches/` use this file too.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
@@ -8,8 +8,8 @@ use shmlimit_segment::sys::baselines::clock;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nanoseconds per operation over `count` of them, the first few untimed so that caches are warm again after the
-/// other subjects of the round.
+/// Returns the nanoseconds per operation over `count` operations. The first few are not timed, so that the caches are
+/// warm again after the other operations of the round.
 #[inline(always)]
 pub fn per_operation(count: u32, mut operation: impl FnMut()) -> f64 {
     for _ in 0..count / 8 {
@@ -22,12 +22,12 @@ pub fn per_operation(count: u32, mut operation: impl FnMut()) -> f64 {
     (clock() - start) as f64 / f64::from(count)
 }
 
-/// The middle value, and 0 of nothing.
+/// Returns the median, or 0 if there are no values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The value below which that part of the values lies.
+/// Returns the value below which the given part of the values lies.
 pub fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -38,9 +38,9 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
 /// The rules the benchmarks need.
 #[derive(Clone, Copy)]
 pub enum Budget {
-    /// 35 a second and a burst that outlasts any benchmark: every call is granted.
+    /// 35 per second and a burst that outlasts any benchmark: every call is granted.
     Plenty,
-    /// One an hour.
+    /// One per hour.
     Scarce,
 }
 
@@ -55,14 +55,15 @@ impl Budget {
         }
     }
 
-    /// A policy of `count` such rules.
+    /// Returns a policy of `count` such rules.
     pub fn policy(self, count: usize, concurrency: Option<u64>) -> Policy {
         let rules = vec![self.rule(); count];
         let draft = PolicyDraft { concurrency, rules: &rules, ..PolicyDraft::default() };
         Policy::new(&draft).expect("a valid policy")
     }
 
-    /// A policy of one such rule with everything on: the five-state breaker, permits, a reserve, a background bound.
+    /// Returns a policy of one such rule with every feature on: the five-state breaker, permits, a reserve, a
+    /// background bound.
     pub fn guarded(self) -> Policy {
         let rule = RuleDraft { algorithm: Algorithm::TokenBucket, reserve: 1, ..self.rule() };
         let draft = PolicyDraft {
@@ -76,44 +77,43 @@ impl Budget {
     }
 }
 
-/// Opens a limiter of that policy.
+/// Opens a limiter with the given policy.
 pub fn open(directory: &Path, name: &str, policy: Policy) -> Result<Limiter, Error> {
     Limiter::builder(name).directory(directory).ignore_environment().policy(policy).open()
 }
 
-/// A bound on a figure, and what the figure was.
+/// A bound on a figure, and the measured figure.
 pub struct Target {
-    /// What is bounded.
+    /// The name of the figure.
     pub name: &'static str,
-    /// The figure.
+    /// The measured figure.
     pub measured: f64,
-    /// The bound.
     pub bound: Bound,
-    /// A goal is printed, a requirement is checked.
+    /// A goal is only printed. A requirement is checked.
     pub required: bool,
 }
 
-/// Which side of a number is the good one.
+/// Which side of a limit is good.
 #[derive(Clone, Copy)]
 pub enum Bound {
-    /// The figure must be this or less.
+    /// The figure must not be above this.
     AtMost(f64),
-    /// The figure must be this or more.
+    /// The figure must not be below this.
     AtLeast(f64),
 }
 
 impl Target {
-    /// Whether the figure keeps the bound.
+    /// Returns whether the figure keeps the bound.
     pub fn met(&self) -> bool {
         self.met_within(1.0)
     }
 
-    /// Whether it keeps the bound but for what other work on the machine may add.
+    /// Returns whether the figure keeps the bound, with an allowance for other work on the machine.
     pub fn met_but_for_noise(&self) -> bool {
         self.met_within(NOISE)
     }
 
-    /// Whether it keeps the bound when the bound is widened by a factor.
+    /// Returns whether the figure keeps the bound widened by a factor.
     fn met_within(&self, slack: f64) -> bool {
         match self.bound {
             Bound::AtMost(most) => self.measured <= most * slack,
@@ -122,5 +122,5 @@ impl Target {
     }
 }
 
-/// What a machine with other work on it may add to a median.
+/// The factor by which other work on the machine may change a median.
 const NOISE: f64 = 1.1;

@@ -1,4 +1,4 @@
-//! `bench`: measures what a decision costs on this machine, and the alternatives in the same run.
+//! `bench`: measures the cost of a decision on this machine, and of the alternatives in the same run.
 
 mod contended;
 mod decisions;
@@ -42,22 +42,22 @@ pub struct Bench {
     /// Exit code 1 if a required target is missed by more than 10 %
     #[arg(long)]
     pub check: bool,
-    /// What a process of the benchmark's own is
+    /// The role of a process that the benchmark starts itself
     #[arg(long, hide = true, num_args = 1.., value_name = "ROLE")]
     pub act_as: Vec<String>,
 }
 
-/// How much is measured.
+/// How much to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Of decisions and attachments.
+    /// Rounds of decisions and attachments.
     rounds: usize,
-    /// Of whole processes.
+    /// Rounds of whole processes.
     process_rounds: usize,
-    /// Of each load of several processes, and how long one of them is.
+    /// Turns of each load of several processes, and the length of one turn.
     turns: usize,
     turn: Duration,
-    /// How long waiters are watched.
+    /// How long to watch waiting callers.
     waiting: Duration,
 }
 
@@ -87,7 +87,7 @@ impl BenchDirectory {
         self.supervisor.directory()
     }
 
-    /// This tool again, as a worker that ends with this process.
+    /// Returns a command that runs this tool as a worker, which ends with this process.
     pub fn worker(&self, role: &str) -> process::Command {
         let mut command = process::Command::new(self.supervisor.tool());
         command.args(["bench", "--act-as", role]);
@@ -95,7 +95,7 @@ impl BenchDirectory {
         command
     }
 
-    /// This tool, as a user would start it.
+    /// Returns a command that runs this tool as a user would.
     pub fn tool(&self) -> process::Command {
         let mut command = process::Command::new(self.supervisor.tool());
         command.arg("--dir").arg(self.directory());
@@ -130,7 +130,7 @@ impl Command for Bench {
     }
 }
 
-/// The processes of the benchmark's own could not do their work.
+/// The failure when the benchmark's worker processes did not work.
 fn no_workers(error: std::io::Error) -> Failure {
     Failure::Command(format!("cannot measure with several processes: {error}"), 1)
 }

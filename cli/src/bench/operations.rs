@@ -1,4 +1,4 @@
-//! Operations that are measured in turns, so that whatever disturbs the machine disturbs all of them. The benchmarks of
+//! Operations that are measured in turns, so that a disturbance on the machine affects all of them. The benchmarks in
 //! `benches/` use this file too.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
@@ -13,37 +13,37 @@ pub const BATCH: u32 = 1000;
 /// Grants held at once: few enough to stay in the first-level cache.
 const HELD: usize = 128;
 
-/// Several figures taken together in one turn.
+/// One or more figures that are measured in one turn.
 pub struct Operation<'a> {
     names: &'static [&'static str],
     turn: Box<dyn FnMut() -> Vec<f64> + 'a>,
 }
 
-/// What became of one of them.
+/// The result for one figure.
 pub struct Figure {
     pub name: &'static str,
     pub median: f64,
     pub low: f64,
     pub high: f64,
-    /// To the clock of the same round.
+    /// The ratio to the clock read of the same round.
     pub ratio: f64,
-    /// The same of the 10 % quickest batches: what it costs when nobody disturbs.
+    /// The same ratio for the fastest 10 % of the batches: the cost without disturbance.
     pub quiet: f64,
 }
 
-/// An operation of one figure.
+/// Returns an operation with one figure.
 pub fn one<'a>(name: &'static [&'static str], count: u32, mut operation: impl FnMut() + 'a) -> Operation<'a> {
     Operation { names: name, turn: Box::new(move || vec![per_operation(count, &mut operation)]) }
 }
 
-/// Takes grants and gives them back, each side timed for itself.
+/// Acquires grants and releases them, and times each side separately.
 pub fn take_and_give_back<'a>(
     names: &'static [&'static str],
     limiter: &'a Limiter,
     give_back: impl Fn(Grant<'a>) + 'a,
 ) -> Operation<'a> {
     let request = Request::new();
-    // The answers as they come: unwrapping is the caller's, and moves a grant once more.
+    // Stores the results without unwrapping them: that would move each grant once more, and only the caller needs it.
     let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
     let turn = move || {
         let (mut taking, mut giving) = (0, 0);
@@ -57,7 +57,7 @@ pub fn take_and_give_back<'a>(
                 give_back(decided.expect("granted"));
             }
             let end = clock();
-            // The first chunk brings the caches back.
+            // The first chunk only warms the caches.
             if chunk > 0 {
                 taking += between - start;
                 giving += end - between;
@@ -69,8 +69,8 @@ pub fn take_and_give_back<'a>(
     Operation { names, turn: Box::new(turn) }
 }
 
-/// A grant that stays where `try_acquire` put it, and its release: both together in place, less the release alone.
-/// Moving a grant elsewhere is the caller's, and has a figure of its own.
+/// Measures a grant that stays where `try_acquire` put it, and its release. The first figure is the time of both
+/// together minus the time of the release alone. Moving a grant is the caller's cost and has its own figure.
 pub fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter) -> Operation<'a> {
     let request = Request::new();
     let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
@@ -92,13 +92,13 @@ pub fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter
     Operation { names, turn: Box::new(turn) }
 }
 
-/// A refusal.
+/// Measures a refusal.
 pub fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Operation<'a> {
     let request = Request::new();
     one(name, BATCH, move || assert!(limiter.try_acquire(black_box(&request)).is_err()))
 }
 
-/// So many rounds of all of them; the first is the clock.
+/// Measures all operations for the given number of rounds. The first operation must be the clock read.
 pub fn measure(rounds: usize, mut operations: Vec<Operation<'_>>) -> Vec<Figure> {
     let mut samples: Vec<Vec<Vec<f64>>> =
         operations.iter().map(|s| vec![Vec::new(); s.names.len()]).collect();
@@ -109,7 +109,8 @@ pub fn measure(rounds: usize, mut operations: Vec<Operation<'_>>) -> Vec<Figure>
             }
         }
     }
-    // The clock is the first subject. Ratios are taken round by round, so a slow phase of the machine cancels out.
+    // The first operation is the clock read. Ratios are computed per round, so a slow phase of the machine cancels
+    // out.
     let clock = samples[0][0].clone();
     let figures = operations.iter().zip(&samples).flat_map(|(operation, samples)| {
         operation.names.iter().zip(samples).map(|(name, values)| {

@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 
 /// One measured figure.
 pub struct Row {
-    /// A stable key.
+    /// The stable key of the figure.
     pub key: &'static str,
-    /// What was measured, in words.
+    /// A description of the figure.
     pub what: &'static str,
     pub value: f64,
     pub unit: &'static str,
-    /// What it is compared with.
+    /// The baseline or bound that the value is compared with.
     pub compared: Option<Compared>,
 }
 
-/// A figure beside another one, or beside a bound alone.
+/// A comparison with another figure, or with a bound alone.
 pub struct Compared {
-    /// The baseline; nothing if the value itself is bounded.
+    /// The name of the baseline; empty if the bound applies to the value itself.
     pub with: &'static str,
     pub ratio: f64,
     pub bound: Option<Bound>,
-    /// A goal is shown, a requirement is checked.
+    /// A goal is only shown. A requirement is checked.
     pub required: bool,
 }
 
@@ -31,23 +31,23 @@ impl Row {
         Row { key, what, value, unit, compared: None }
     }
 
-    /// As a multiple of a baseline, which must be within a bound.
+    /// Compares the value with a baseline. The ratio must keep the bound.
     pub fn against(self, with: &'static str, ratio: f64, bound: Bound) -> Row {
         Row { compared: Some(Compared { with, ratio, bound: Some(bound), required: true }), ..self }
     }
 
-    /// As a multiple of a baseline.
+    /// Compares the value with a baseline, without a bound.
     pub fn beside(self, with: &'static str, ratio: f64) -> Row {
         Row { compared: Some(Compared { with, ratio, bound: None, required: false }), ..self }
     }
 
-    /// The value itself must be within a bound.
+    /// Requires that the value itself keeps a bound.
     pub fn bounded(self, bound: Bound) -> Row {
         let ratio = self.value;
         self.against("", ratio, bound)
     }
 
-    /// What is bounded is a goal, not required.
+    /// Turns a required bound into a goal.
     pub fn into_goal(mut self) -> Row {
         if let Some(compared) = &mut self.compared {
             compared.required = false;
@@ -61,7 +61,7 @@ impl Row {
         compared.bound.map(|bound| Target { name: self.what, measured, bound, required })
     }
 
-    /// Whether a required target is missed by more than other work on the machine may explain.
+    /// Returns whether a required target is missed by more than other work on the machine may explain.
     pub fn is_missed(&self) -> bool {
         self.target().is_some_and(|target| target.required && !target.met_but_for_noise())
     }
@@ -113,7 +113,7 @@ impl Row {
     }
 }
 
-/// Three or four digits that count.
+/// Formats a number with three or four significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),
@@ -123,7 +123,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A bound as it is written: 2, 0.4, 0.999.
+/// Formats a bound as people write it: 2, 0.4, 0.999.
 fn shortest(bound: f64) -> String {
     bound.to_string()
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_value_ratio_bound_and_verdict() {
+    fn line_has_value_ratio_bound_and_verdict() {
         let words = |ratio| row(ratio).line(Paint::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(1.8), "a grant 50.0 ns 1.80 x clock <= 2 ok");
         assert_eq!(words(2.1), "a grant 50.0 ns 2.10 x clock <= 2 nearly");
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_counts_only_beyond_noise_and_only_if_required() {
+    fn miss_counts_only_beyond_noise_and_only_if_required() {
         assert!(!row(2.1).is_missed());
         assert!(row(2.3).is_missed());
         assert!(!row(2.3).into_goal().is_missed());
     }
 
     #[test]
-    fn the_object_has_the_same() {
+    fn json_object_has_the_same_figures_as_the_line() {
         let object = row(2.1).to_json();
         assert_eq!(object["bench"], "granted");
         assert_eq!(

@@ -22,7 +22,7 @@ pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failu
     Ok(rows.into_iter().chain(processes(effort, bench)).collect())
 }
 
-/// Each in turns. Without `flock(1)` there is nothing to compare with.
+/// Measures whole processes in turns. Without `flock(1)` there is no comparison.
 fn processes(effort: Effort, bench: &BenchDirectory) -> Vec<Row> {
     let file = bench.directory().join("lock-file");
     let mut times = [const { Vec::new() }; 4];
@@ -56,14 +56,14 @@ fn processes(effort: Effort, bench: &BenchDirectory) -> Vec<Row> {
     rows.into_iter().flatten().collect()
 }
 
-/// A finished process, in microseconds; nothing if it cannot be run or fails.
+/// Runs a process to its end and returns the microseconds it took, or `None` if it cannot start or fails.
 fn process(mut command: Command) -> Option<f64> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let (status, time) = timed(|| command.status());
     status.ok()?.success().then_some(time)
 }
 
-/// In microseconds.
+/// Returns the result of the work and its duration in microseconds.
 fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
     let start = clock();
     let done = work();

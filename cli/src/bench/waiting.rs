@@ -1,4 +1,5 @@
-//! Measures eight processes that wait for one budget: how much of it is used, its shares, and the wake-ups.
+//! Measures eight processes that wait for one budget: how much of it they use, how fairly they share it, and their
+//! wake-ups.
 
 use super::load::start_together;
 use super::measure::{Bound, open};
@@ -17,7 +18,7 @@ use std::time::Duration;
 const NAME: &str = "waited-for";
 const RATE: u64 = 1000;
 const CALLERS: usize = 8;
-/// After this the burst is used up and all callers are in the queue.
+/// After this time in nanoseconds the burst is used up and all callers are in the queue.
 const WARM_UP: u64 = 300_000_000;
 
 pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
@@ -45,7 +46,7 @@ pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failu
     ])
 }
 
-/// A caller: calls as fast as it may, and counts within a window that begins at the start signal.
+/// Runs a caller: it calls as fast as it may, and counts the calls in a window that begins after the start signal.
 pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
     let [directory, length] = words else { return Err(misused()) };
     let length: u64 = length.parse().map_err(|_| misused())?;

@@ -48,7 +48,8 @@ impl Command for Acquire {
             if self.now { limiter.try_acquire(&request) } else { wait_notice::acquire(&limiter, &request) };
         let refusal = match answer {
             Ok(grant) => {
-                // The caller calls when we end: where a leaky bucket spaces calls evenly, that is later (R25).
+                // The caller makes its call when this process ends. A leaky bucket spaces calls evenly, so that may
+                // be later (R25).
                 let delay = if self.now { grant.delay() } else { Duration::ZERO };
                 std::thread::sleep(grant.delay().saturating_sub(delay));
                 let waited = asked.elapsed();
@@ -69,7 +70,8 @@ impl Command for Acquire {
         let message = refusal::to_text(&limiter, &refusal, self.options.needs());
         let line = line(&snapshot, &self.options, (Duration::ZERO, waited), Some((&refusal, message)));
         match output::json(&line) {
-            // The reader is gone, and the call is refused all the same: success would be taken for a grant.
+            // Standard output is closed, but the call is still refused: an exit code of success would look like a
+            // grant.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             written => written?,
         }
@@ -77,7 +79,8 @@ impl Command for Acquire {
     }
 }
 
-/// `--json`: a grant with what is left at this moment, or a refusal and its message. The keys are those of `simulate`.
+/// Returns the line of `--json`: a grant with what is left at this moment, or a refusal and its message. The keys are
+/// those of `simulate`.
 fn line(
     snapshot: &Snapshot,
     options: &RequestOptions,
@@ -104,7 +107,7 @@ fn line(
     }
 }
 
-/// Whole units left for this priority: the least over the rules that count what was asked for.
+/// Returns the whole units left for this priority: the minimum over the rules that count the requested units.
 fn remaining(snapshot: &Snapshot, options: &RequestOptions) -> Option<u64> {
     let needs = options.needs();
     snapshot.rules.iter().filter(|rule| needs.of(&rule.unit) > 0).map(|rule| needs.left(rule)).min()

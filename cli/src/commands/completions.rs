@@ -1,4 +1,4 @@
-//! `completions`: writes scripts with which a shell completes verbs, options and names of limiters.
+//! `completions`: writes scripts with which a shell completes verbs, options and limiter names.
 
 use crate::open;
 use crate::options::Place;
@@ -28,11 +28,11 @@ pub struct Completions {
     of: Option<String>,
 }
 
-/// Those there are; those that could be made; both.
+/// The values of `--names` for limiter names: existing limiters, presets that could be created, and both.
 const LIMITERS: &str = "limiters";
 const PRESETS: &str = "presets";
 const ALL: &str = "all";
-/// What can be set in a limiter.
+/// The value of `--names` for the keys that can be set in a limiter.
 const KEYS: &str = "keys";
 
 impl Command for Completions {
@@ -69,7 +69,7 @@ fn names(place: &Place, which: &str) -> String {
     names.iter().map(|name| format!("{name}\n")).collect()
 }
 
-/// Keys that can be set, with the rules of the limiter by their names if it is there.
+/// Lists the keys that can be set. If the limiter exists, its rules are included by name.
 fn keys(place: &Place, limiter: Option<&str>) -> String {
     let policy = limiter.and_then(|name| open::observer(place, name).ok()??.policy().ok());
     let rules: Vec<String> = match &policy {
@@ -87,11 +87,11 @@ fn keys(place: &Place, limiter: Option<&str>) -> String {
     all.iter().map(|key| format!("{key}\n")).collect()
 }
 
-/// What clap writes: verbs, options and their values.
+/// Returns the script that clap generates, with verbs, options and their values.
 fn plain(tool: &Tool<'_>, shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut (tool.arguments)(), "shmlimit", &mut script);
-    // Bash would offer the options that are for the scripts alone.
+    // Removes the options that only the scripts use, which Bash would offer.
     let offered = |line: &str| {
         if line.contains("opts=") {
             line.replace(" --names ", " ").replace(" --of ", " ")
@@ -102,7 +102,7 @@ fn plain(tool: &Tool<'_>, shell: Shell) -> String {
     String::from_utf8_lossy(&script).lines().map(|line| offered(line) + "\n").collect()
 }
 
-/// A verb that takes names of limiters: which of them, and whether more than one.
+/// A verb that takes limiter names: which names, and whether it takes several.
 struct Naming {
     verb: String,
     which: &'static str,
@@ -176,7 +176,8 @@ complete -F _shmlimit_names -o bashdefault -o default shmlimit
     )
 }
 
-/// On Windows the command may be typed with its ending. The option for the scripts alone is not offered.
+/// On Windows the user may type the command with its extension. The script does not offer the option that only
+/// scripts use.
 fn powershell(tool: &Tool<'_>) -> String {
     let script = plain(tool, Shell::PowerShell)
         .replace("-CommandName 'shmlimit' ", "-CommandName 'shmlimit', 'shmlimit.exe' ");
@@ -196,7 +197,7 @@ fn fish_names(tool: &Tool<'_>) -> String {
     naming(tool).iter().map(line).collect::<String>() + keys + &fish_words(tool)
 }
 
-/// The words that may follow a verb, such as the topics of `help`: clap offers them in the other shells.
+/// Completes the words that may follow a verb, such as the topics of `help`. In the other shells clap completes them.
 fn fish_words(tool: &Tool<'_>) -> String {
     let line = |verb: &clap::Command| {
         let words = verb.get_positionals().next()?.get_possible_values();
@@ -212,7 +213,8 @@ fn fish_words(tool: &Tool<'_>) -> String {
     (tool.arguments)().get_subcommands().filter_map(line).collect()
 }
 
-/// In zsh each argument says how it is completed: those that are names call a function instead of the default.
+/// In zsh each argument specifies its own completion. Arguments that take limiter names call a function instead of
+/// the default.
 fn zsh(tool: &Tool<'_>) -> String {
     let function = "_shmlimit_limiters() {\n    local -a names\n    names=(${(f)\"$(shmlimit completions --names all \
                     2>/dev/null)\"})\n    compadd -a names\n}\n\n\
@@ -228,7 +230,7 @@ fn zsh(tool: &Tool<'_>) -> String {
             if keys { line.replacen(":_default'", ":_shmlimit_keys'", 1) + "\n" } else { line + "\n" }
         })
         .collect();
-    // Before the end, where the script calls itself.
+    // The function goes before the end of the script, where the script calls itself.
     match script.rfind("if [ \"$funcstack[1]\"") {
         Some(end) => format!("{}{function}{}", &script[..end], &script[end..]),
         None => script + function,

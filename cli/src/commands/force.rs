@@ -35,7 +35,7 @@ pub struct Force {
     /// the configuration
     #[arg(long, value_parser = parse_minutes, allow_hyphen_values = true, value_name = "TIME")]
     pub auto_recover: Option<Duration>,
-    /// What holds from now on, as one JSON object
+    /// The resulting condition, as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -56,7 +56,7 @@ impl Command for Force {
             return Err(Failure::Usage(message));
         }
         let limiter = open::as_operator(tool.place, &self.name)?;
-        // A limiter without such a breaker is refused as a whole.
+        // A limiter without such a breaker must refuse the whole command, so this setting is not changed.
         let fits = self.state.fits(limiter.policy()?.breaker().kind());
         if let Some(period) = self.auto_recover.filter(|_| fits) {
             limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
@@ -74,8 +74,8 @@ impl Command for Force {
     }
 }
 
-/// The condition from now on. It names a pause by Retry-After too, because an operator who forces the state may not
-/// think of it.
+/// Describes the resulting condition. It mentions a pause by Retry-After too, because an operator who forces the
+/// state may overlook it.
 fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> String {
     let how = if now.offline { " (offline)" } else { "" };
     let refused = match now.offline {
@@ -93,7 +93,7 @@ fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> Str
         )),
         None => (clears || !has_breaker).then(|| "not paused by Retry-After".to_owned()),
     };
-    // A Sleep lasts as long as its Retry-After said, even if the pause by Retry-After was ended.
+    // A Sleep lasts as long as its Retry-After said, even if the pause by Retry-After has ended.
     let asleep = match now.eta {
         Some(eta) if clears && !now.offline => {
             format!(" for {} (to probe now: shmlimit force {name} half_open)", time::format_wait(eta))

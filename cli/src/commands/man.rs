@@ -1,4 +1,4 @@
-//! `man`: writes the manual pages, made from the texts of --help.
+//! `man`: writes the manual pages, which are generated from the texts of --help.
 
 use crate::options::VARIABLES;
 use crate::ui::failure::Failure;
@@ -17,7 +17,7 @@ pub struct Man {
     /// The verb whose page is wanted [default: the page of shmlimit itself]
     #[arg(conflicts_with = "to")]
     pub verb: Option<String>,
-    /// Write all pages into this directory, which is made if need be
+    /// Write all pages into this directory, which is created if necessary
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 }
@@ -37,10 +37,10 @@ impl Command for Man {
     }
 }
 
-/// The command with everything in it that clap adds when it is used.
+/// Builds the command with everything that clap adds when it runs.
 fn pages(command: clap::Command) -> clap::Command {
     let command = command.subcommand_help_heading("VERBS");
-    // What `-h` leaves out would be here without a word.
+    // Options that `-h` hides would appear here without their description.
     let mut command = command.mut_args(|arg| arg.hide_short_help(false));
     command.build();
     command
@@ -66,7 +66,7 @@ fn write_all(verbs: &[VerbInfo], command: &clap::Command, directory: &Path) -> R
     Ok(())
 }
 
-/// `shmlimit` or `shmlimit-run`.
+/// Returns the page's title: `shmlimit` or `shmlimit-run`.
 fn title(command: &clap::Command) -> String {
     command.get_display_name().unwrap_or(command.get_name()).to_owned()
 }
@@ -83,13 +83,13 @@ fn page(verbs: &[VerbInfo], command: &clap::Command) -> Result<String, Failure> 
     if command.has_subcommands() {
         man.render_subcommands_section(&mut roff)?;
     }
-    // The date is left open: a page is as old as the program that writes it.
+    // The date is left empty: a page is as old as the program that writes it.
     let version = env!("CARGO_PKG_VERSION");
     let mut page = format!(".TH {} 1 \"\" \"shmlimit {version}\" \"User Commands\"\n", title.to_uppercase());
-    // Where an argument lists its values, one break too many for strict readers.
+    // After the list of an argument's values, clap writes one break more than strict man readers accept.
     page += &String::from_utf8_lossy(&roff).replace(".br\n\n.br\n", ".sp\n");
     let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    // The page of the whole says the same of exit codes below.
+    // The main page has its own section on exit codes, so these notes would repeat it.
     if let (Some(_), false) = (verb, notes.is_empty()) {
         let paragraphs: Vec<String> = notes.split("\n\n").map(paragraph).collect();
         page += ".SH NOTES\n";
@@ -103,13 +103,13 @@ fn page(verbs: &[VerbInfo], command: &clap::Command) -> Result<String, Failure> 
     Ok(page)
 }
 
-/// Several lines were put so on purpose; one is to be filled.
+/// Text of several lines keeps its line breaks. A single line is filled.
 fn paragraph(text: &str) -> String {
     let text = text.trim_matches('\n');
     if text.contains('\n') { format!(".nf\n{}.fi\n", escaped(text)) } else { escaped(text) }
 }
 
-/// Text as it is: neither a dot at the start of a line nor a backslash is a command.
+/// Escapes text, so that a dot at the start of a line or a backslash is not a roff command.
 fn escaped(text: &str) -> String {
     let line = |line: &str| {
         let line = line.replace('\\', "\\e").replace('-', "\\-");
@@ -181,7 +181,7 @@ fn environment_section() -> String {
     )
 }
 
-/// The shortest tour, for the page of the tool itself.
+/// The shortest tour, for the main page.
 const TOUR: &[Example] = &[
     (
         "Call an API from a shell, within one budget for the whole machine:",
@@ -204,7 +204,7 @@ fn examples(verbs: &[VerbInfo], verb: Option<&str>) -> String {
     let one = |(what, how): &(&str, &str)| {
         format!(".PP\n{}.PP\n.RS 4\n.nf\n{}.fi\n.RE\n", escaped(what), escaped(how))
     };
-    // A paragraph right after a heading is one too many for strict readers.
+    // Strict man readers reject a paragraph macro right after a heading.
     let text: String = examples.iter().map(one).collect();
     format!(".SH EXAMPLES\n{}", text.strip_prefix(".PP\n").unwrap_or(&text))
 }

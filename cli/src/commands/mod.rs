@@ -31,7 +31,7 @@ macro_rules! verbs {
             $($(#[$help])* #[command(name = $name)] $verb($module::$verb)),*
         }
 
-        /// All verbs, in the order of the help.
+        /// All verbs, in the order of the help text.
         pub const VERBS: &[VerbInfo] = &[$(VerbInfo::of::<$module::$verb>($name)),*];
 
         impl Verb {
@@ -85,7 +85,7 @@ verbs! {
     Man "man" man,
 }
 
-/// All arguments of the tool: tells `help` the words that a shell completes after it.
+/// Returns all arguments of the tool, and gives `help` the words that a shell completes after it.
 pub fn with_topics(command: clap::Command) -> clap::Command {
     let words = help::Words::new(VERBS.iter().map(|verb| verb.name));
     command.mut_subcommand("help", |help| help.mut_arg("topic", |topic| topic.value_parser(words)))

@@ -121,7 +121,7 @@ impl Command for Resume {
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let limiter = open::existing_as_user(tool.place, &self.name)?
             .ok_or_else(|| open::unknown_limiter(tool.place, &self.name))?;
-        // Before it is resumed: the calls that waited go at once, or soon.
+        // Count before resuming, because then the waiting calls go on.
         let (name, waiting) = (limiter.name(), waiting(&limiter)?);
         let ended = limiter.resume()?;
         if self.json {

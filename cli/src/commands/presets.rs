@@ -44,7 +44,7 @@ impl Command for Presets {
             None => {
                 let width = presets::NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
                 let screen = ScreenStyle::for_stdout();
-                // A pipe has any width.
+                // Output that is not a terminal has no width limit.
                 let room =
                     if screen.cuts { screen.width.saturating_sub(width + 2).max(24) } else { usize::MAX };
                 for preset in presets::all() {
@@ -68,7 +68,7 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
     })
 }
 
-/// A limiter file with what its users should know on top.
+/// Returns a limiter file with notes for its users at the top.
 fn file(preset: &Preset) -> Result<String, Failure> {
     let policy = preset.policy().map_err(shmlimit::Error::from)?;
     let mut text = format!("# {}: {}\n# {}\n", preset.name, preset.about, preset.source);

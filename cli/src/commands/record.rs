@@ -60,7 +60,7 @@ pub struct Record {
     /// Count an answer that was found in a cache, or was not; needs no status, and decides nothing
     #[arg(long, value_enum, value_name = "hit|miss", hide_possible_values = true)]
     pub cache: Option<Cache>,
-    /// What to do now, as one JSON object
+    /// The advice, as one JSON object
     #[arg(long)]
     pub json: bool,
     /// Say nothing
@@ -68,7 +68,7 @@ pub struct Record {
     pub quiet: bool,
 }
 
-/// No server sends more; a device or a pipe may never end.
+/// No server sends longer headers. The limit is needed because a device or a pipe may never end.
 const LONGEST_HEADERS: u64 = 1 << 20;
 
 /// Whether an answer was in a cache.
@@ -141,13 +141,13 @@ impl Command for Record {
     }
 }
 
-/// Which attempt the `run` around this one makes, if it makes it for that limiter.
+/// Returns which attempt the surrounding `run` is making, if it makes it for that limiter.
 fn attempt_of(name: &str) -> Option<u32> {
     let attempt = std::env::var(ENV_ATTEMPT).ok().filter(|_| record_channel::is_for_call_of(name))?;
     attempt.parse().ok().filter(|attempt| *attempt > 0)
 }
 
-/// Counts an answer of a cache: no call was made, so nothing else is recorded.
+/// Counts the answer of a cache. No call was made, so nothing else is recorded.
 fn count(place: &Place, args: &Record, name: &str, cache: Cache) -> Result<ExitCode, Failure> {
     let limiter: Limiter = open::as_operator(place, name)?;
     limiter.count_cache(cache == Cache::Hit)?;
@@ -189,7 +189,7 @@ fn to_text(recorded: &Advice, state: &str) -> String {
     words
 }
 
-/// `--json`. The keys are the fields of `Advice`.
+/// Returns the line of `--json`. The keys are the fields of `Advice`.
 fn line(name: &str, recorded: &Advice, state: &str) -> Json {
     object! {
         "name": name,
@@ -206,11 +206,11 @@ fn line(name: &str, recorded: &Advice, state: &str) -> Json {
     }
 }
 
-/// Converts the argument to the value of a Retry-After header. Values that a server sends may be ignored (R71); what a
-/// person types is read or refused (R149).
+/// Converts the argument to the value of a Retry-After header. A value from a server may be ignored (R71), but a
+/// value from the user is either accepted or refused with an error (R149).
 fn retry_after(text: &str) -> Result<String, String> {
     let text = text.trim();
-    // Two-digit years are read relative to now; to find out whether the text is a date, any time will do.
+    // Two-digit years are relative to the current time, but to tell whether the text is a date, any time works.
     let is_date = || headers::retry_after(text, 0).is_some() && !text.starts_with('-');
     match config::duration(text) {
         Ok(duration) => Ok(format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos())),
@@ -235,7 +235,7 @@ fn net_error(text: &str) -> Result<NetError, String> {
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("must be written as 'Name: value'")?;
     let (name, value) = (name.trim(), value.trim());
-    // The value comes from the server and may be anything. The name is typed.
+    // Only the name is checked, because the user types it. The value comes from the server and may be anything.
     if name.is_empty() || name.contains(char::is_whitespace) {
         return Err("must be written as 'Name: value', and a name has no blanks".to_owned());
     }

@@ -20,27 +20,28 @@ pub struct Rm {
     /// The limiters
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
-    /// Also if programs use it, if it is damaged, or of another version. Files that are no limiters stay in any case
+    /// Remove limiters even if programs use them, or if they are damaged or of another version. Files that are not
+    /// limiters always stay
     #[arg(long)]
     pub force: bool,
-    /// One JSON object per line and limiter: name, removed, users (pid and program of those who have it open)
+    /// One JSON object per line and limiter: name, removed, users (pid and program of each process that has it open)
     #[arg(long)]
     pub json: bool,
 }
 
-/// One line of `--json`.
+/// Returns one line of `--json`.
 fn line(name: &str, removed: bool, users: Vec<(u32, String)>) -> Json {
     let users = users.into_iter().map(|(pid, program)| object! { "pid": pid, "program": program });
     object! { "name": name, "removed": removed, "users": json::list(users) }
 }
 
-/// How many users of a limiter are named.
+/// How many users of a limiter a message names.
 const NAMED: usize = 5;
 
 impl Command for Rm {
     const EXAMPLES: &'static [Example] = &[("Remove a limiter that no program uses:", "shmlimit rm api")];
 
-    /// All that can be removed, and the code of the last that cannot.
+    /// Removes all limiters that can be removed. The exit code is that of the last one that cannot.
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let mut code = ExitCode::SUCCESS;
         for name in &self.names {
@@ -55,7 +56,7 @@ impl Command for Rm {
 }
 
 fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
-    // Whatever the environment says, nothing is changed by it.
+    // Removing a limiter must not apply settings of the environment to it.
     let builder = open::builder(place, name).ignore_environment();
     let removal = match builder.remove(args.force) {
         Err(error) if open::is_missing(&error) => Removal::Absent,
@@ -81,7 +82,8 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
 
 fn in_use(name: &str, users: &[(u32, String)]) -> String {
     let who = |(pid, program): &(u32, String)| match pid {
-        // It holds a permit of a file that was deleted by hand, which does not say whose.
+        // The process holds a permit of a file that was deleted by hand. The permit does not record which process
+        // holds it.
         0 => "a program that has its deleted file open".to_owned(),
         pid => format!("{} ({pid})", escape::printable(program)),
     };

@@ -27,7 +27,7 @@ pub struct Set {
     /// Its new value, such as 20/s, 4, 0.3, 15m or unlimited
     #[arg(allow_hyphen_values = true)]
     pub value: String,
-    /// What changed, as one JSON object
+    /// The change, as one JSON object
     #[arg(long)]
     pub json: bool,
 }

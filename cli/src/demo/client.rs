@@ -1,4 +1,4 @@
-//! The client that is written in Rust and uses the library.
+//! The demo client that is written in Rust and uses the library.
 
 use super::clients::{Half, LIMITER, RetryStyle};
 use crate::ui::failure::{Failure, REFUSED};
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Calls until the server says that the half is over.
+/// Makes calls until the server says that the half is over.
 pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let [server, half, client, gap, retry_style] = words else { return Err(misused()) };
     let (Some(half), Ok(gap)) = (Half::parse(half), gap.parse::<f64>()) else { return Err(misused()) };
@@ -37,7 +37,7 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
         };
         match response(&answer) {
             (Some(200), _) => {}
-            // With a limiter it is the limiter that makes us wait.
+            // With a limiter, the limiter does the waiting.
             (Some(429), headers) if limiter.is_none() && retry_style == RetryStyle::Polite.as_str() => {
                 sleep(retry_after(&headers));
             }

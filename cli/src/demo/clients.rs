@@ -1,8 +1,7 @@
-//! The four clients: what they are on this machine, and how they are started.
+//! The four clients: which programs they are on this machine, and how they are started.
 //!
-//! Each is the same program in both halves, and makes no more than a fixed number of calls a second. Without shmlimit
-//! that is all; with shmlimit it asks before each call, and tells what a 429 said. What it does after a 429 without
-//! shmlimit is its [`Manner`].
+//! Each client is the same program in both halves and makes at most a fixed number of calls per second. With shmlimit
+//! it also asks before each call and reports each 429. Without shmlimit, its reaction to a 429 is its [`RetryStyle`].
 
 use crate::platform;
 use std::env;
@@ -12,12 +11,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// How many programs there are.
+/// The number of programs.
 pub const CLIENTS: usize = 4;
-/// The limiter's name.
+/// The name of the limiter.
 pub const LIMITER: &str = "demo";
 
-/// Which part of the demo.
+/// The part of the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     Without,
@@ -37,12 +36,12 @@ impl Half {
     }
 }
 
-/// What programs do after a 429, left to themselves.
+/// How programs react to a 429 without a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryStyle {
-    /// Try again at their next turn: they keep to the limit as far as they know.
+    /// They try again at their next turn, so they do not exceed the limit as far as they know.
     Naive,
-    /// Wait as long as the answer tells them.
+    /// They wait as long as the response says.
     Polite,
 }
 
@@ -62,7 +61,7 @@ impl RetryStyle {
     }
 }
 
-/// What a program is.
+/// The kind of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Shell,
@@ -81,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// What it does with shmlimit.
+    /// Describes how the program uses shmlimit.
     pub fn description(self) -> &'static str {
         match self {
             Kind::Shell => "a loop around `shmlimit run`",
@@ -100,7 +99,7 @@ impl Kind {
     }
 }
 
-/// The kinds of clients that this machine can run; our own binary replaces the others.
+/// Returns the kinds of clients that this machine can run. Our own binary replaces the others.
 pub fn available() -> [Kind; CLIENTS] {
     let there = |kind: Kind| kind.needs().iter().all(|program| in_path(program));
     [Kind::Shell, Kind::Python, Kind::Perl, Kind::Rust]
@@ -117,11 +116,11 @@ pub struct ClientArgs<'p> {
     pub half: Half,
     pub client: usize,
     pub server: SocketAddr,
-    /// Calls a second that it wants.
+    /// The calls per second that it wants to make.
     pub wants: u32,
     pub retry_style: RetryStyle,
     pub directory: &'p Path,
-    /// This tool.
+    /// The path of this tool.
     pub tool: &'p Path,
 }
 
@@ -130,7 +129,7 @@ impl ClientArgs<'_> {
         Duration::from_secs(1) / self.wants
     }
 
-    /// The command of a program of this kind.
+    /// Returns the command of a program of this kind.
     pub fn command(&self, kind: Kind) -> Command {
         let mut command = match kind {
             Kind::Shell => script("sh", &["-c", SHELL, "demo"]),
@@ -144,7 +143,8 @@ impl ClientArgs<'_> {
         };
         command.arg(self.server.to_string()).arg(self.half.as_str()).arg(self.client.to_string());
         command.arg(format!("{:.6}", self.gap().as_secs_f64())).arg(self.retry_style.as_str());
-        // The user's own settings must not reach the limiter of the demo, nor a proxy its server.
+        // The user's settings must not affect the demo's limiter, and a proxy must not affect the calls to its
+        // server.
         let ours = |name: &OsString| {
             name.to_str()
                 .is_some_and(|name| ["SHMLIMIT", "ANIVAULT_"].iter().any(|own| name.starts_with(own)))
@@ -154,7 +154,7 @@ impl ClientArgs<'_> {
         }
         command.env("no_proxy", "*").env("NO_PROXY", "*");
         command.env("SHMLIMIT_DIR", self.directory).env("SHMLIMIT", self.tool);
-        // Whatever processes it starts, it takes turns with the others as one.
+        // All processes that a program starts share one turn in the queue.
         command.env("SHMLIMIT_GROUP", format!("{} {}", kind.name(), self.client));
         command
     }

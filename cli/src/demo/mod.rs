@@ -46,29 +46,30 @@ pub struct Demo {
     /// Calls a second that the server allows, and that each program wants, from 5 to 50
     #[arg(long, default_value = "20/s", value_parser = rate, value_name = "RATE")]
     pub rate: u32,
-    /// Without shmlimit too the programs wait as long as a 429 tells them
+    /// Programs wait as long as a 429 tells them even without shmlimit
     #[arg(long)]
     pub polite: bool,
-    /// What a process of the demo's own is
+    /// The role of a process that the demo starts itself
     #[arg(long, hide = true, num_args = 1.., value_name = "ROLE")]
     pub act_as: Vec<String>,
 }
 
-/// More than 50 could not be exceeded by programs that start a process for each call.
+/// Parses the rate. Programs that start a process for each call could not exceed more than 50 calls per second.
 fn rate(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse().ok().filter(|rate| (5..=50).contains(rate));
     rate.ok_or_else(|| "must be from 5/s to 50/s".to_owned())
 }
 
-/// Between two looks at the clock.
+/// The time between two updates.
 const TICK: Duration = Duration::from_millis(100);
-/// Python may start slowly when its caches are cold.
+/// The time limit for starting the clients. Python may start slowly when its caches are cold.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// The client that the server tells to wait in the last part: our own binary, which exists on every machine and starts no
-/// process to record it. So the time until the others stop measures the limiter, not how fast processes start.
+/// The client that the server tells to wait in the last part. It is our own binary, which exists on every machine and
+/// needs no extra process to record the 429. So the time until the others stop measures the limiter, and not how fast
+/// processes start.
 const PROBED_CLIENT: usize = CLIENTS - 1;
-/// The last part: a call that is told to wait, the wait, and a moment to see the calls come back.
+/// The length of the last part: a call that is told to wait, the wait, and a moment to see the calls resume.
 const PROBE_LENGTH: Duration = Duration::from_millis(1800);
 
 impl Command for Demo {
@@ -90,7 +91,7 @@ impl Command for Demo {
     }
 }
 
-/// Why the demo ends before its time.
+/// Why the demo ends early.
 enum End {
     ExitRequested(Event),
     Failed(Failure),
@@ -105,7 +106,7 @@ impl<F: Into<Failure>> From<F> for End {
 /// Reports the progress of the demo.
 enum Reporter {
     Picture(Picture),
-    /// Seconds that were printed, of each half.
+    /// The number of seconds printed so far, for each half.
     Lines([usize; 2]),
     Silent,
 }
@@ -143,7 +144,7 @@ fn run_halves(args: &Demo) -> Result<ExitCode, End> {
         tick(&scenario, &server, &mut results, &mut reporter)?;
         scenario.stop_clients();
     }
-    // In this order: some systems keep a file for as long as it is used.
+    // The order matters: some systems keep a file as long as it is in use.
     drop(limiter);
     drop(scenario);
     reporter.finish(&results)?;
@@ -156,12 +157,12 @@ fn run_halves(args: &Demo) -> Result<ExitCode, End> {
     })
 }
 
-/// Whether the probed client was told to wait and the wait is over, or it took too long.
+/// Returns whether the probed client was told to wait and the wait is over, or the probe took too long.
 fn probe_is_over(server: &Server, began: Instant) -> bool {
     began.elapsed() > PROBE_LENGTH + 3 * RETRY_AFTER || server.probe().is_some_and(|probe| probe.is_over())
 }
 
-/// The limiter that all share in the second half.
+/// Creates the limiter that all clients share in the second half.
 fn limiter(scenario: &Scenario, limit: Limit) -> Result<Limiter, Failure> {
     let rule = RuleDraft {
         burst: Some(u64::from(limit.burst_of_limiter())),
@@ -173,7 +174,7 @@ fn limiter(scenario: &Scenario, limit: Limit) -> Result<Limiter, Failure> {
     Ok(builder.policy(policy).create()?)
 }
 
-/// Starts the clients and waits until all of them are ready. Our own binary replaces one that does not start.
+/// Starts the clients and waits until all of them are ready. Our own binary replaces a client that does not start.
 fn start_clients(
     scenario: &mut Scenario,
     server: &Server,
@@ -222,7 +223,7 @@ fn start_clients(
     }
 }
 
-/// Waits a moment, updates the results and reports them.
+/// Waits for one tick, updates the results and reports them.
 fn tick(
     scenario: &Scenario,
     server: &Server,
@@ -258,7 +259,7 @@ impl Reporter {
             Reporter::Lines(probe) => {
                 for half in [Half::Without, Half::With] {
                     let seconds = &results.counts[half as usize].seconds;
-                    // The last one is over only if the half is.
+                    // The last second is complete only if the half is.
                     let done = results.progress[half as usize] == Progress::Done
                         || (half == Half::With && results.probing);
                     let over = seconds.len().saturating_sub(usize::from(!done));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How far a half is.
+/// The progress of a half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     ToCome,
@@ -26,7 +26,7 @@ pub struct Results {
     pub progress: [Progress; 2],
     pub counts: [HalfCounts; 2],
     pub probe: Option<RetryAfterProbe>,
-    /// Whether the last part has begun, which tells one client to wait.
+    /// Whether the last part has begun, in which the server tells one client to wait.
     pub probing: bool,
 }
 
@@ -55,7 +55,7 @@ impl Results {
         Score::sum(&self.counts[half as usize].programs)
     }
 
-    /// Names for a table: kinds that occur twice have a number.
+    /// Returns the names for a table. Kinds that occur twice get a number.
     pub fn names(&self) -> [String; CLIENTS] {
         std::array::from_fn(|client| {
             let kind = self.kinds[client];
@@ -68,7 +68,7 @@ impl Results {
         })
     }
 
-    /// Calls of the others while one client was told to wait, and how many are usual in that time.
+    /// Returns the calls of the other clients while one client was told to wait, and the usual number in that time.
     fn calls_during_probe(&self) -> (usize, usize) {
         let usual =
             u64::from(self.limit.rate) * RETRY_AFTER.as_secs() * (CLIENTS as u64 - 1) / CLIENTS as u64;
@@ -78,7 +78,7 @@ impl Results {
         )
     }
 
-    /// The result of the last part, when it is over.
+    /// Describes the result of the last part, after its end.
     pub fn probe_text(&self) -> String {
         let Some(probe) = &self.probe else {
             return "no program called in time, so none could be told to wait".to_owned();
@@ -97,7 +97,7 @@ impl Results {
         }
     }
 
-    /// What did not go as promised, if anything.
+    /// Returns which expectation failed, if any.
     pub fn failed_expectation(&self) -> Option<String> {
         let (without, with) = (self.total(Half::Without), self.total(Half::With));
         let (came, usual) = self.calls_during_probe();
@@ -120,7 +120,7 @@ impl Results {
         }
     }
 
-    /// How it ended, in two sentences.
+    /// Describes the result in two sentences.
     pub fn verdict(&self) -> [String; 2] {
         let (without, with) = (self.total(Half::Without), self.total(Half::With));
         let seconds = self.length.as_secs_f64();
@@ -175,7 +175,7 @@ impl Results {
     }
 }
 
-/// What to do next.
+/// Suggestions for the next step.
 pub const WHAT_NOW: [(&str, &str); 2] = [
     ("shmlimit init myapi --rate 20/s", "make a limiter for an API of yours"),
     ("shmlimit run myapi -- curl URL", "call it, from any program"),

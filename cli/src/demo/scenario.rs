@@ -16,7 +16,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Makes the directory and starts the supervisor. Call it on the main thread, before any other is started.
+    /// Creates the directory and starts the supervisor. Call it on the main thread, before any other thread starts.
     pub fn start() -> Result<Scenario, Failure> {
         let exit_requests = ExitRequests::listen()?;
         Ok(Scenario { supervisor: Supervisor::start()?, programs: Vec::new(), exit_requests })
@@ -30,14 +30,14 @@ impl Scenario {
         self.supervisor.tool()
     }
 
-    /// Starts a client in the supervisor's group. Its standard error is kept for `last_error`.
+    /// Starts a client in the supervisor's group. Its standard error is stored for `last_error`.
     pub fn start_client(&mut self, kind: Kind, args: &ClientArgs<'_>) -> Result<(), Failure> {
         let child = self.spawn(kind, args)?;
         self.programs.push(child);
         Ok(())
     }
 
-    /// Starts our own binary in the place of a program that does not work here.
+    /// Starts our own binary in place of a program that does not work on this machine.
     pub fn replace(&mut self, place: usize, args: &ClientArgs<'_>) -> Result<(), Failure> {
         let child = self.spawn(Kind::Rust, args)?;
         let mut before = std::mem::replace(&mut self.programs[place], child);
@@ -62,19 +62,19 @@ impl Scenario {
         self.directory().join(format!("program-{client}.txt"))
     }
 
-    /// The last thing that a program complained about.
+    /// Returns the last error message of a program.
     pub fn last_error(&self, client: usize) -> String {
         let text = std::fs::read(self.stderr_file(client)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
     }
 
-    /// Whether the program that entered as number `place` has ended by itself.
+    /// Returns whether the program with number `place` has exited by itself.
     pub fn has_exited(&mut self, place: usize) -> bool {
         self.programs.get_mut(place).is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Ends all programs and whatever they have started.
+    /// Ends all programs and the processes that they started.
     pub fn stop_clients(&mut self) {
         self.supervisor.terminate_programs(&mut self.programs);
         let by = Instant::now() + EXIT_TIMEOUT;
@@ -83,7 +83,7 @@ impl Scenario {
         }
     }
 
-    /// What asks the demo to end, if anything does.
+    /// Returns the event that asks the demo to end, if any.
     pub fn exit_request(&self) -> Option<Event> {
         self.exit_requests.next()
     }

@@ -1,9 +1,11 @@
-//! An API with a real limit: HTTP/1.1 on this machine, so many calls a second for all callers together, else 429.
+//! An API with a real limit: an HTTP/1.1 server on this machine. It allows a number of calls per second for all
+//! callers together, and answers further calls with 429.
 //!
-//! Why a program that keeps to shmlimit never gets a 429 here, however late anything runs on a busy machine: the limiter
-//! grants at most *rate × t + burst* calls in any time *t*. Each of the four programs makes one call at a time, so at
-//! most four granted calls are under way at any moment, and what arrives in *t* is at most *rate × t + burst + 4*. The
-//! server's own burst is larger than that ([`Limit::SPARE`]). No clock is compared with another.
+//! A program that keeps to shmlimit never gets a 429 here, however late anything runs on a busy machine. The reason:
+//! the limiter grants at most *rate × t + burst* calls in any time *t*. Each of the four programs makes one call at a
+//! time, so at most four granted calls are in progress at any moment. At most *rate × t + burst + 4* calls therefore
+//! arrive in *t*. The server's own burst is larger than that ([`Limit::SPARE`]). Clocks are never compared with each
+//! other.
 
 use super::clients::{CLIENTS, Half};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,37 +13,37 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the server allows.
+/// The limit of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
-    /// Calls a second.
+    /// Calls per second.
     pub rate: u32,
-    /// Calls at once.
+    /// The number of calls that may arrive at once.
     pub burst: u32,
 }
 
 impl Limit {
-    /// How much smaller the limiter's burst is than the server's: those under way, and one.
+    /// How much smaller the limiter's burst is than the server's: the calls in progress, plus one.
     const SPARE: u32 = CLIENTS as u32 + 1;
 
     pub fn of(rate: u32) -> Limit {
         Limit { rate, burst: (rate / 2).max(Limit::SPARE + 1) }
     }
 
-    /// The burst that programs may use which cannot tell how long a call is under way.
+    /// Returns the burst for the limiter. Its programs cannot tell how long a call is in progress.
     pub fn burst_of_limiter(self) -> u32 {
         self.burst - Limit::SPARE
     }
 }
 
-/// What a 429 tells its caller to wait.
+/// The wait that a 429 asks for.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// A program that asks for nothing is no longer listened to.
+/// The connection ends if the program sends no request within this time.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// No program of ours asks for so much.
+/// The maximum length of a request head. No program of the demo sends a longer one.
 const LONGEST_HEAD: u64 = 8192;
 
-/// How calls ended.
+/// Counts of calls by their result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Score {
     pub ok: u64,
@@ -66,26 +68,26 @@ impl Score {
     }
 }
 
-/// What came in during one half.
+/// The calls received during one half.
 #[derive(Debug, Clone, Default)]
 pub struct HalfCounts {
     pub programs: [Score; CLIENTS],
     pub seconds: Vec<Score>,
 }
 
-/// One client was told to wait, on purpose: the calls of all clients meanwhile.
+/// A deliberate Retry-After for one client, and the calls of all clients during the wait.
 #[derive(Debug, Clone)]
 pub struct RetryAfterProbe {
     pub client: usize,
     at: Instant,
-    /// How long after it each call of the others came in, while the wait lasted.
+    /// For each call of the other clients during the wait: its time since the Retry-After.
     pub others: Vec<Duration>,
-    /// Calls of the client that was told to wait.
+    /// The number of calls of the client that was told to wait.
     pub own: usize,
 }
 
 impl RetryAfterProbe {
-    /// Whether the wait is over.
+    /// Returns whether the wait is over.
     pub fn is_over(&self) -> bool {
         self.at.elapsed() >= RETRY_AFTER
     }
@@ -95,17 +97,17 @@ impl RetryAfterProbe {
 #[derive(Debug)]
 struct ServerState {
     limit: Limit,
-    /// The half that runs; calls of another one are late and not counted.
+    /// The current half. Calls of another half are late and are not counted.
     half: Option<Half>,
     began: Instant,
-    /// Since when the bucket is as full as it is: the one number of a leaky bucket, as time since `began`.
+    /// The fill level of the leaky bucket as a time since `began`: the time at which the bucket will be empty.
     due: Duration,
     counts: [HalfCounts; 2],
     ready: [bool; CLIENTS],
-    /// The client that is told to wait at its next call.
+    /// The client whose next call is answered with a Retry-After.
     probe_next: Option<usize>,
     probe: Option<RetryAfterProbe>,
-    /// How long calls of this half are counted. The limit holds for longer.
+    /// How long calls of this half are counted. The limit holds longer than that.
     length: Duration,
 }
 
@@ -126,7 +128,7 @@ impl Shared {
 }
 
 impl Server {
-    /// Listens on a free port, in threads of their own, for as long as this process lives.
+    /// Listens on a free port. The server's threads run as long as this process.
     pub fn start(limit: Limit) -> io::Result<Server> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -156,12 +158,12 @@ impl Server {
         self.address
     }
 
-    /// Which clients wait for the start of a half.
+    /// Returns which clients wait for the start of a half.
     pub fn ready(&self) -> [bool; CLIENTS] {
         self.shared.state().ready
     }
 
-    /// Begins a half, with a full bucket and all clients at once.
+    /// Begins a half with a full burst, and starts all clients at once.
     pub fn start_half(&self, half: Half, length: Duration) {
         let mut state = self.shared.state();
         (state.half, state.began, state.due) = (Some(half), Instant::now(), Duration::ZERO);
@@ -170,7 +172,7 @@ impl Server {
         self.shared.started.notify_all();
     }
 
-    /// Ends the half: later calls are refused.
+    /// Ends the half. Later calls are refused.
     pub fn end_half(&self) {
         let mut state = self.shared.state();
         (state.half, state.ready) = (None, [false; CLIENTS]);
@@ -180,7 +182,7 @@ impl Server {
         self.shared.state().counts[half as usize].clone()
     }
 
-    /// Answers the next call of this client with a Retry-After.
+    /// Makes the server answer this client's next call with a Retry-After.
     pub fn start_probe(&self, client: usize) {
         self.shared.state().probe_next = Some(client);
     }
@@ -190,7 +192,7 @@ impl Server {
     }
 }
 
-/// The answers of the server.
+/// The possible answers to a call.
 #[derive(Clone, Copy)]
 enum Answer {
     Ok,
@@ -200,7 +202,7 @@ enum Answer {
 }
 
 impl ServerState {
-    /// A call arrives.
+    /// Handles a call and returns the answer.
     fn call(&mut self, half: Half, client: usize) -> Answer {
         if self.half != Some(half) {
             return Answer::Late;
@@ -232,7 +234,7 @@ impl ServerState {
         if granted { Answer::Ok } else { Answer::TooMany }
     }
 
-    /// Whether the bucket has room; if so, takes it.
+    /// Takes one call from the bucket. Returns whether there was room.
     fn charge(&mut self, now: Duration) -> bool {
         let step = Duration::from_secs(1) / self.limit.rate;
         let next = self.due.max(now) + step;
@@ -244,7 +246,7 @@ impl ServerState {
     }
 }
 
-/// One connection, one call.
+/// Serves one call on one connection.
 fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
     client.set_read_timeout(Some(READ_TIMEOUT))?;
     client.set_nodelay(true)?;
@@ -270,12 +272,12 @@ fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
     client.write_all(
         format!("HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n").as_bytes(),
     )?;
-    // On Windows a program that was started meanwhile has inherited the connection: closing it here would not end it, and
-    // the client would wait for its end as long as the other program lives.
+    // On Windows another program that was started meanwhile has inherited the connection. Closing the connection here
+    // would not end it then, and the client would wait as long as the other program runs.
     client.shutdown(Shutdown::Write)
 }
 
-/// `GET /call/with/2 HTTP/1.1`: what is asked for, in which half, by whom.
+/// Parses a request such as `GET /call/with/2 HTTP/1.1`: the action, the half, and the client.
 fn parse(request: &str) -> Option<(&str, Half, usize)> {
     let path = request.strip_prefix("GET /")?.split(' ').next()?;
     let mut words = path.split('/');
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bucket_holds_a_burst_and_refills_at_the_rate() {
+    fn bucket_holds_a_burst_and_refills_at_the_rate() {
         let mut state = state(Limit::of(20));
         let at = |ms| Duration::from_millis(ms);
         let granted = |state: &mut ServerState, ms| (0..100).filter(|_| state.charge(at(ms))).count();
@@ -322,9 +324,9 @@ mod tests {
         assert_eq!(granted(&mut state, 5000), 10, "never more than the burst, however long nobody came");
     }
 
-    /// The bound of the file's head: bursts of the limiter, and everybody late at once.
+    /// Tests the bound of the module documentation: bursts of the limiter, and all calls late at once.
     #[test]
-    fn the_limiters_burst_and_all_who_are_under_way_fit_into_the_servers() {
+    fn burst_of_the_limiter_and_calls_in_progress_fit_into_the_burst_of_the_server() {
         for rate in [5, 20, 50] {
             let limit = Limit::of(rate);
             assert!(limit.burst_of_limiter() >= 1);
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_of_another_half_is_late_and_not_counted() {
+    fn call_of_another_half_is_late_and_not_counted() {
         let mut state = state(Limit::of(20));
         assert!(matches!(state.call(Half::Without, 0), Answer::Late));
         assert!(matches!(state.call(Half::With, 0), Answer::Ok));
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_read_strictly() {
+    fn requests_are_parsed_strictly() {
         assert_eq!(parse("GET /call/with/2 HTTP/1.1\r\n"), Some(("call", Half::With, 2)));
         assert_eq!(parse("GET /start/without/0 HTTP/1.1\r\n"), Some(("start", Half::Without, 0)));
         for bad in ["", "GET / HTTP/1.1", "POST /call/with/2 H", "GET /call/with/4 H", "GET /call/x/1 H"] {

@@ -7,15 +7,15 @@ use crate::ui::output::{self, Paint};
 use ratatui::crossterm::terminal::size;
 use std::io;
 
-/// The longest line of a picture; wider terminals leave room.
+/// The maximum width of a picture. Wider terminals leave the rest empty.
 const WIDEST: usize = 80;
-/// Below this there is no room for two columns of figures.
+/// The minimum width: below it there is no room for two columns of figures.
 const NARROWEST: usize = 44;
 const NAME: usize = 12;
-/// Columns of figures: ok and 429.
+/// The width of the figures: ok and 429.
 const FIGURES: usize = 11;
 const GAP: usize = 2;
-/// Seconds that a column has room for.
+/// How many seconds a column has room for.
 const SECONDS: usize = 5;
 const OK: &str = "█";
 const THROTTLED: &str = "▒";
@@ -23,23 +23,24 @@ const THROTTLED: &str = "▒";
 /// A picture on the terminal.
 pub struct Picture {
     paint: Paint,
-    /// Columns that each line drawn last is wide, to find the way back to the first of them.
+    /// The width of each line drawn last, which is needed to move the cursor back to the first line.
     drawn: Vec<usize>,
 }
 
 impl Picture {
-    /// `None` where there is no room for one.
+    /// Begins a picture, or returns `None` if the terminal is too small.
     pub fn begin() -> Option<Picture> {
         let (columns, rows) = size().ok()?;
         let fits = usize::from(columns) >= NARROWEST && usize::from(rows) > HEIGHT;
-        // The cursor stays as it is, below the picture: whoever stops or kills us has nothing to put right.
+        // The cursor stays visible and below the picture, so nothing needs to be restored if this process is stopped
+        // or killed.
         fits.then(|| Picture { paint: Paint::for_stdout(), drawn: Vec::new() })
     }
 
     pub fn draw(&mut self, results: &Results) -> io::Result<()> {
         let columns = size().map_or(WIDEST, |(columns, _)| usize::from(columns).max(1));
         let lines = frame(results, columns.min(WIDEST), self.paint);
-        // A terminal that became narrower has broken the lines.
+        // A terminal that became narrower has wrapped the lines.
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
         let mut text = if rows > 0 { format!("\x1b[{rows}A\r\x1b[J") } else { String::new() };
         for line in &lines {
@@ -51,10 +52,10 @@ impl Picture {
     }
 }
 
-/// Lines of a picture, and one for the cursor.
+/// The height of a picture, plus one line for the cursor.
 const HEIGHT: usize = 20;
 
-/// How many columns a text takes: colours take none.
+/// Returns how many columns a text takes. Colour sequences take none.
 fn width(text: &str) -> usize {
     let (mut columns, mut inside) = (0, false);
     for c in text.chars() {
@@ -68,7 +69,7 @@ fn width(text: &str) -> usize {
     columns
 }
 
-/// The whole picture.
+/// Returns the lines of the whole picture.
 fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     let fit = |text: &str| text.chars().take(columns - 1).collect::<String>();
     let column = (columns - 1 - NAME - 2 * GAP) / 2;
@@ -101,7 +102,7 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     let heads = || paint.dim(&format!("{:bar$}{:>5}{:>6}", "", "ok", "429"));
     lines.push(two("", heads(), heads()));
     let most = results.counts.iter().flat_map(|counts| counts.programs).map(Score::calls).max();
-    // Room for what each can have with shmlimit, so that bars seldom change their scale.
+    // The scale has room for each client's share with shmlimit, so that it seldom changes.
     let share = u64::from(limit.rate) * results.length.as_secs().max(1) / CLIENTS as u64;
     let scale = most.unwrap_or(0).max(share + 2);
     for (client, name) in results.names().iter().enumerate() {
@@ -129,7 +130,7 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// Which clients are scripts, and which are this tool.
+/// Describes which clients are scripts, and which are this tool.
 fn kinds_text(results: &Results) -> String {
     let scripts: Vec<_> =
         results.kinds.iter().filter(|kind| **kind != Kind::Rust).map(|kind| kind.name()).collect();
@@ -149,7 +150,7 @@ fn state(progress: Progress, results: &Results) -> String {
     }
 }
 
-/// Always two lines, so that what is below does not jump.
+/// Wraps a text into exactly two lines, so that the lines below do not move.
 fn folded(text: &str, columns: usize) -> [String; 2] {
     let mut lines = [String::from(" "), String::from(" ")];
     let mut line = 0;
@@ -179,7 +180,7 @@ fn figures(score: Score, paint: Paint) -> String {
     format!("{:>5}{throttled}", score.ok)
 }
 
-/// Green for what went through, red for what did not; also different without colours.
+/// Draws green bars for calls that succeeded and red ones for refused calls. They also differ without colours.
 fn bars(score: Score, scale: u64, columns: usize, paint: Paint) -> String {
     let room = columns as u64;
     let length = |count: u64| usize::try_from(count * room / scale.max(1)).unwrap_or(columns);
@@ -192,14 +193,14 @@ fn bars(score: Score, scale: u64, columns: usize, paint: Paint) -> String {
     format!("{}{}{:fill$}", paint.level(1.0, &ok), paint.level(0.0, &throttled), "")
 }
 
-/// The end of the picture: how it ended, and what now.
+/// Returns the text below the picture: the result, and what to do next.
 pub fn conclusion(results: &Results, paint: Paint) -> String {
     let [without, with] = results.verdict();
     let [first, second] = WHAT_NOW.map(|(command, what)| format!("{command:<33}{}", paint.dim(what)));
     format!("{without}\n{}\nNow:  {first}\n      {second}", paint.bold(&with))
 }
 
-/// The introduction, as lines.
+/// Returns the introduction for output as lines.
 pub fn introduction(results: &Results) -> String {
     let limit = results.limit;
     let mut text = format!(
@@ -218,13 +219,13 @@ pub fn introduction(results: &Results) -> String {
     text
 }
 
-/// A second of a half, as a line.
+/// Returns one second of a half as a line.
 pub fn second(half: Half, second: usize, score: Score) -> String {
     let (ok, throttled) = (score.ok, score.throttled);
     format!("{:<7}  second {:>2}  {ok:>4} ok  {throttled:>4} x 429", half.as_str(), second + 1)
 }
 
-/// Both halves side by side, as lines.
+/// Returns both halves side by side as lines.
 pub fn table(results: &Results) -> String {
     let mut text = format!("{:NAME$}  {:>22}   {:>22}\n", "", "without shmlimit", "with shmlimit");
     text += &format!("{:NAME$}  {h}   {h}", "", h = format_args!("{:>8}{:>7}{:>7}", "calls", "ok", "429"));
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_and_its_end_fit_into_24_lines() {
+    fn picture_and_conclusion_fit_into_24_lines() {
         let lines = frame(&sample_results(), 80, Paint::PLAIN).len();
         assert!(lines < HEIGHT, "{lines}");
         let end = conclusion(&sample_results(), Paint::PLAIN).lines().count();
@@ -277,12 +278,12 @@ mod tests {
     }
 
     #[test]
-    fn who_plays_twice_has_a_number() {
+    fn client_kind_that_occurs_twice_has_a_number() {
         assert_eq!(sample_results().names(), ["sh + curl", "python3", "rust 1", "rust 2"]);
     }
 
     #[test]
-    fn bars_tell_ok_from_429_without_colours_and_never_overflow() {
+    fn bars_distinguish_ok_from_429_without_colours_and_never_overflow() {
         let bar = |ok, throttled| bars(Score { ok, throttled }, 60, 20, Paint::PLAIN);
         assert_eq!(bar(30, 30), format!("{}{}", OK.repeat(10), THROTTLED.repeat(10)));
         assert_eq!(bar(0, 1), format!("{THROTTLED}{:19}", ""));

@@ -1,9 +1,10 @@
-//! A file that several processes write to and that does not grow for ever (R117).
+//! A log file that several processes write to, with a bounded size (R117).
 //!
-//! Whoever writes holds the lock of the file that has the name. Under it the file may be given another name; whoever
-//! waited for the lock then finds that the name is another file's, and goes there. So no line is lost, torn or written
-//! twice, and the bound holds. The lock is waited for a short time only: a writer that was stopped must not stop
-//! others. Who does not get it writes all the same, and only leaves the names alone.
+//! A writer holds the lock of the file that currently has the name. While it holds the lock, it may rename the file.
+//! A writer that waited for the lock then finds that the name belongs to another file, and switches to that file. So
+//! no line is lost, torn or written twice, and the size bound holds. A writer waits for the lock only for a short
+//! time, because a stopped writer must not block others. A writer that does not get the lock writes anyway, but does
+//! not rename files.
 
 use crate::platform;
 use std::fs::{self, File};
@@ -11,12 +12,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a writer waits for another.
+/// How long a writer waits for another writer.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often the name may turn out to be another file's by now.
+/// How often a writer follows the name to another file.
 const TRIES: usize = 100;
 
-/// A log file and its older parts: `FILE`, then `FILE.1`, the newest of those that are full, to `FILE.keep`.
+/// A log file and its older parts: `FILE`, then `FILE.1`, the newest full part, up to `FILE.keep`.
 #[derive(Debug)]
 pub struct Bounded {
     path: PathBuf,
@@ -26,8 +27,9 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// A log of at most `size` bytes, and `keep` older parts of that size. Nothing is opened before there is a line.
-    /// Files that this process must not write are kept smaller: the system would end it.
+    /// Creates a log of at most `size` bytes and `keep` older parts of that size. The file is opened at the first
+    /// line. The size also stays below the maximum file size of this process, because exceeding it would end the
+    /// process.
     pub fn new(path: PathBuf, size: u64, keep: u32) -> Bounded {
         let size = size.min(platform::largest_file());
         Bounded { path, size, keep, file: None }
@@ -37,7 +39,7 @@ impl Bounded {
         &self.path
     }
 
-    /// Writes one line, whole.
+    /// Writes one line completely.
     pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let until = Instant::now() + LOCK_TIMEOUT;
         for _ in 0..TRIES {
@@ -52,7 +54,7 @@ impl Bounded {
                 return self.write(line);
             }
             let written = self.write_locked(&file, line);
-            // Explicitly: a command started meanwhile may share it.
+            // Unlock explicitly, because a command started meanwhile may share the file.
             let _ = platform::unlock(&file);
             if written? {
                 self.file = Some(file);
@@ -62,7 +64,7 @@ impl Bounded {
         Err(io::Error::other("it is renamed all the time"))
     }
 
-    /// Writes to a file whose lock is held; `false` if the name is another file's.
+    /// Writes to a file whose lock is held. Returns `false` if the name belongs to another file.
     fn write_locked(&self, mut file: &File, line: &[u8]) -> io::Result<bool> {
         let metadata = file.metadata()?;
         if !platform::is_same_file(file, &self.path).unwrap_or(false) {
@@ -76,7 +78,7 @@ impl Bounded {
             self.shift()?;
             return Ok(false);
         }
-        // One write, at the end, whoever else writes.
+        // A single write appends at the end, even if other processes write too.
         file.write_all(line).map(|()| true)
     }
 
@@ -89,7 +91,7 @@ impl Bounded {
         file.write_all(line)
     }
 
-    /// Each part takes the place of the next older one, up to the first place that is free; the oldest goes.
+    /// Renames each part to the next older number, up to the first free number. The oldest part is deleted.
     fn shift(&self) -> io::Result<()> {
         if self.keep == 0 {
             return fs::remove_file(&self.path);
@@ -110,7 +112,7 @@ impl Bounded {
     }
 }
 
-/// Whether the lock could be had in time.
+/// Returns whether the lock was acquired in time.
 fn lock(file: &File, until: Instant) -> bool {
     loop {
         match platform::try_lock(file) {
@@ -118,7 +120,7 @@ fn lock(file: &File, until: Instant) -> bool {
             Ok(false) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_micros(200));
             }
-            // Also where there are no locks at all.
+            // This includes systems without locks.
             Ok(false) | Err(_) => return false,
         }
     }
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn r117_full_files_move_on_and_the_oldest_goes() {
+    fn r117_full_files_are_renamed_and_the_oldest_is_deleted() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let mut file = Bounded::new(path.clone(), 8, 2);
@@ -147,21 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn r117_a_part_that_is_missing_is_filled_before_one_goes() {
+    fn r117_missing_part_is_filled_before_one_is_deleted() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let mut file = Bounded::new(path.clone(), 4, 3);
         for number in 0..4 {
             file.append(format!("no{number}\n").as_bytes()).unwrap();
         }
-        // As after a kill in the middle.
+        // The state after a kill during the rotation.
         fs::rename(file.part(1), file.part(9)).unwrap();
         file.append(b"no4\n").unwrap();
         assert_eq!([1, 2, 3].map(|number| lines(&file.part(number))), [["no3"], ["no1"], ["no0"]]);
     }
 
     #[test]
-    fn r117_without_older_parts_the_file_begins_anew() {
+    fn r117_without_older_parts_the_file_starts_again_empty() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let mut file = Bounded::new(path.clone(), 8, 0);
@@ -171,9 +173,10 @@ mod tests {
         assert_eq!((lines(&path), fs::read_dir(place.path()).unwrap().count()), (vec!["no2".to_owned()], 1));
     }
 
-    /// Each keeps the file open: who finds it renamed must follow the name, or write to an older part for ever.
+    /// Each writer keeps the file open. A writer whose file was renamed must follow the name, or it would write to an
+    /// older part forever.
     #[test]
-    fn r117_who_has_the_file_open_while_another_rotates_it_goes_on_in_the_new_one() {
+    fn r117_writer_with_an_open_file_follows_a_rotation_to_the_new_one() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let [mut a, mut b] = [(), ()].map(|()| Bounded::new(path.clone(), 10, 2));
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_was_stopped_does_not_stop_others() {
+    fn stopped_writer_does_not_stop_others() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let stopped = platform::open_to_append(&path).unwrap();

@@ -1,4 +1,4 @@
-//! One line of the log: the standard keys of R114 first and always, then the other fields of the event.
+//! One line of the log: the standard keys of R114 first, then the other fields of the event.
 
 use super::Format;
 use crate::ui::escape::{self, is_unsafe};
@@ -12,10 +12,10 @@ use tracing::field::{Field, Visit};
 pub const KEYS: [&str; 8] =
     ["state", "event", "sleep", "consec429", "err_rate_30s", "rate", "sem", "retry_after"];
 
-/// What is written for nothing.
+/// The text for a missing value.
 const NONE: &str = "-";
 
-/// What was said, by key.
+/// The values of an event, by key.
 pub struct Line {
     at: SystemTime,
     level: Level,
@@ -34,7 +34,7 @@ impl Line {
         Line { at: SystemTime::now(), level, said: Vec::new() }
     }
 
-    /// The line, with its end.
+    /// Formats the line, with its line feed.
     pub fn write(&self, format: Format) -> String {
         let mut text = String::with_capacity(256);
         // Writing to a string cannot fail.
@@ -50,7 +50,7 @@ impl Line {
         self.said.iter().find(|(said, _)| *said == key).map(|(_, value)| value)
     }
 
-    /// What was said besides the standard keys; of which limiter first.
+    /// Returns the other fields. The limiter's name is first.
     fn more(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         let own = |wanted: bool| {
             let is_own =
@@ -89,7 +89,7 @@ impl Line {
             match value {
                 None => out.push_str("null"),
                 Some(Value::Text(text)) if text == NONE => out.push_str("null"),
-                // A number that may be none.
+                // This key is stored as text, because it may have no value. A number is written without quotes.
                 Some(Value::Text(text)) if key == "sem" && text.parse::<u32>().is_ok() => out.push_str(text),
                 Some(Value::Text(text)) => {
                     out.push_str(&escape::json(serde_json::Value::from(text.as_str()).to_string()))
@@ -104,7 +104,7 @@ impl Line {
     }
 }
 
-/// As it is if it is one word, else in quotes, on one line whatever it holds.
+/// Writes a single word unchanged. Other text is quoted and escaped, so that it stays on one line.
 fn quote(out: &mut String, text: &str) -> fmt::Result {
     let is_plain = |c: char| !c.is_whitespace() && !is_unsafe(c) && !matches!(c, '"' | '=' | '\\');
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -155,7 +155,7 @@ mod tests {
         Line { at: SystemTime::UNIX_EPOCH, level: Level::INFO, said }
     }
 
-    /// A reader of logfmt, the other way round.
+    /// Parses a logfmt line, for the tests.
     fn read(line: &str) -> Vec<(String, String)> {
         let (mut pairs, mut rest) = (Vec::new(), line.trim_end_matches('\n'));
         while !rest.is_empty() {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn r114_a_line_is_as_in_the_sample() {
+    fn r114_line_matches_the_sample() {
         let said = vec![
             ("limiter", Value::Text("tmdb".to_owned())),
             ("state", Value::Text("throttle".to_owned())),
@@ -220,9 +220,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was said, and whatever was not: one line, all keys, and nothing lost.
+        /// Whatever fields are set or missing, the result is one line with all keys, and no field is lost.
         #[test]
-        fn r114_every_line_has_all_keys_whatever_was_said(
+        fn r114_every_line_has_all_keys_whatever_fields_are_set(
             texts in prop::collection::vec(prop::option::of(any::<String>()), 10),
             number in any::<u64>(),
             ratio in 0.0..=1.0,

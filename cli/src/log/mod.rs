@@ -1,5 +1,5 @@
-//! The log: writes the `tracing` events of the library as lines on standard error or to a file that does not grow for
-//! ever (R114, R115, R117). Without a wish for one nothing is set up.
+//! The log: writes the `tracing` events of the library as lines to standard error or to a file of bounded size (R114,
+//! R115, R117). Nothing is set up unless the user asks for a log.
 
 mod file;
 mod line;
@@ -18,7 +18,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps these apart from what a verb takes.
+/// The help heading that separates these options from those of a verb.
 const LOG: &str = "Log";
 const DEFAULT_SIZE: u64 = 10_000_000;
 const DEFAULT_KEEP: u32 = 3;
@@ -39,13 +39,13 @@ pub struct Log {
     /// Begin another file when this one would be larger, such as 500kB or 10MB [default: $SHMLIMIT_LOG_SIZE, or 10MB]
     #[arg(long, global = true, hide_short_help = true, value_parser = size::parse, value_name = "SIZE", help_heading = LOG)]
     pub log_size: Option<u64>,
-    /// Keep so many full files beside the one that is written: FILE.1 is the newest of them [default:
+    /// Keep this many full files in addition to the current one: FILE.1 is the newest of them [default:
     /// $SHMLIMIT_LOG_KEEP, or 3]
     #[arg(long, global = true, hide_short_help = true, value_parser = keep, value_name = "NUMBER", help_heading = LOG)]
     pub log_keep: Option<u32>,
 }
 
-/// How a line is written.
+/// The format of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
     #[default]
@@ -54,12 +54,12 @@ pub enum Format {
 }
 
 impl Log {
-    /// From here on there is a log, if one is wanted.
+    /// Starts the log, if one is requested.
     pub fn begin(&self) -> Result<(), Failure> {
         let Some(path) = self.log.clone().or_else(|| variable("SHMLIMIT_LOG").map(PathBuf::from)) else {
             return Ok(());
         };
-        // A variable that makes no sense is no reason not to do what was asked for: it is said when there is a line.
+        // A bad path in a variable must not stop the command. It is reported when the first line is written.
         if self.log.is_some() && platform::is_link(&path) {
             return Err(Failure::Usage(format!(
                 "cannot write the log {}: {}",
@@ -76,7 +76,7 @@ impl Log {
         } else {
             Sink::File(Bounded::new(path, size, keep))
         };
-        // It fails only if there is one already.
+        // This fails only if there is a subscriber already.
         let _ = tracing::subscriber::set_global_default(Writer { format, level, sink: Mutex::new(sink) });
         Ok(())
     }
@@ -86,7 +86,7 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// What a variable says. One that makes no sense is no reason not to do what was asked for.
+/// Parses the value of a variable. An invalid value must not stop the command, so it is only reported.
 fn said<T>(name: &str, parse: fn(&str) -> Result<T, String>) -> Option<T> {
     let value = variable(name)?;
     match parse(&value.to_string_lossy()) {
@@ -124,7 +124,7 @@ fn keep(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "must be a number from 0 to 1000".to_owned())
 }
 
-/// Listens to the library.
+/// Receives the events of the library.
 struct Writer {
     format: Format,
     level: LevelFilter,
@@ -134,7 +134,7 @@ struct Writer {
 enum Sink {
     StandardError,
     File(Bounded),
-    /// It could not be written; that was said once.
+    /// The log could not be written, which was reported once.
     Nowhere,
 }
 
@@ -163,7 +163,8 @@ impl Subscriber for Writer {
         let text = line.write(self.format);
         let Ok(mut sink) = self.sink.lock() else { return };
         let written = match &mut *sink {
-            // One write, so that lines of several processes do not mix. A closed one is no failure.
+            // A single write, so that lines of several processes do not mix. A closed standard error is not a
+            // failure.
             Sink::StandardError => {
                 let _ = std::io::stderr().write_all(text.as_bytes());
                 Ok(())

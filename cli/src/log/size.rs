@@ -1,9 +1,9 @@
 //! Parses sizes such as `10MB`.
 
-/// The smallest file that is worth a name: a few lines.
+/// The minimum size of a log file in bytes: a few lines.
 const SMALLEST: u64 = 1000;
 
-/// Every spelling of a unit, and its bytes.
+/// Every spelling of a unit, and its size in bytes.
 const UNITS: [(&str, u64); 14] = [
     ("", 1),
     ("b", 1),
@@ -21,7 +21,7 @@ const UNITS: [(&str, u64); 14] = [
     ("gib", 1 << 30),
 ];
 
-/// Reads a size: `500kB`, `10MB`, `1GiB`, or a plain number of bytes.
+/// Parses a size: `500kB`, `10MB`, `1GiB`, or a plain number of bytes.
 pub fn parse(text: &str) -> Result<u64, String> {
     let wanted = || "must be a size such as 500kB, 10MB or 1GiB".to_owned();
     let text = text.trim();
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_are_parsed_as_people_write_them() {
         for (text, bytes) in [
             ("4096", 4096),
             ("10MB", 10_000_000),

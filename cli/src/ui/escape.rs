@@ -1,8 +1,8 @@
-//! Makes untrusted text (names of programs, paths, arguments) safe to show.
+//! Makes untrusted text (program names, paths, arguments) safe to show.
 //!
-//! Such text must neither act on a terminal nor change how the text around it reads, nor begin a line of its own. Single
-//! values go through [`printable`] where they are put into a sentence or a table. Everything that is written goes through
-//! [`lines`], [`painted`] or [`json`] in `output`, so that no value can be forgotten.
+//! Untrusted text must not control a terminal, change how the text around it reads, or begin a new line. Single
+//! values go through [`printable`] before they are inserted into a sentence or a table. All output goes through
+//! [`lines`], [`painted`] or [`json`] in `output`, so that no value can be missed.
 
 pub use shmlimit_kernel::characters::is_unsafe;
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// A value on one line: `\u{1b}` for an escape, `\n` for the end of a line.
+/// Returns a value on one line, with `\u{1b}` for an escape and `\n` for a line feed.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -23,12 +23,12 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Lines of text without colours.
+/// Returns lines of text without colours.
 pub fn lines(text: &str) -> Cow<'_, str> {
     filtered(text, false)
 }
 
-/// Lines of text that may have colours (`ESC [ … m`), as `output::Paint` writes them.
+/// Returns lines of text that may have colours (`ESC [ … m`), as `output::Paint` writes them.
 pub fn painted(text: &str) -> Cow<'_, str> {
     filtered(text, true)
 }
@@ -61,14 +61,15 @@ fn filtered(text: &str, colours: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How long the colour at the start of a text is, if there is one.
+/// Returns the length of the colour sequence at the start of a text, if there is one.
 fn colour(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\x1b[")?;
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     numbers[end..].starts_with('m').then_some("\x1b[".len() + end + 1)
 }
 
-/// Escapes unsafe characters in JSON. They occur only in its strings and are all below U+10000, so the meaning stays.
+/// Escapes unsafe characters in JSON. They occur only in its strings and are all below U+10000, so the meaning stays
+/// the same.
 pub fn json(text: String) -> String {
     if !text.chars().any(is_unsafe) {
         return text;
@@ -93,7 +94,7 @@ mod tests {
                            \u{202e}\u{2066}\u{2069}c";
 
     #[test]
-    fn a_value_is_one_line_and_moves_nothing() {
+    fn value_is_one_line_and_controls_nothing() {
         let shown = printable(&format!("{HOSTILE}\n\t"));
         assert!(!shown.chars().any(is_unsafe), "{shown}");
         assert!(shown.starts_with("a\\u{0}\\u{7}\\u{8}\\r\\u{1b}[2Jb\\u{7f}"), "{shown}");
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_keep_their_ends_and_colours_only_where_they_are_ours() {
+    fn lines_keep_their_line_feeds_and_only_our_own_colours() {
         assert!(matches!(lines("one\n\ttwo\n"), Cow::Borrowed(_)));
         assert_eq!(lines("\x1b[31mred\x1b[0m\n"), "\\u{1b}[31mred\\u{1b}[0m\n");
         assert_eq!(painted("\x1b[31mred\x1b[0m\n"), "\x1b[31mred\x1b[0m\n");
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn json_means_the_same_without_them() {
+    fn json_keeps_its_meaning_when_unsafe_characters_are_escaped() {
         let value = serde_json::json!({ "a\u{202e}": [HOSTILE, "plain \" \\ ü"] });
         let text = json(value.to_string());
         assert!(!text.chars().any(is_unsafe), "{text}");

@@ -1,4 +1,4 @@
-//! Why a verb failed, and its exit code. The exit codes are a contract.
+//! The reasons why a verb fails, and their exit codes. The exit codes are a contract.
 
 use crate::ui::output;
 use shmlimit::Error;
@@ -6,33 +6,33 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// Usage or configuration.
+/// The exit code of an error in usage or configuration.
 pub const USAGE: u8 = 2;
-/// Refused for now: `EX_TEMPFAIL`.
+/// The exit code of a temporary refusal: `EX_TEMPFAIL`.
 pub const REFUSED: u8 = 75;
 const OTHER: u8 = 1;
 
-/// The exit codes, for help texts.
+/// The section on exit codes in help texts.
 pub const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now (`run` and `acquire`: or -E), 2 usage or \
                           configuration, 1 anything else; `run` passes on the command's own (127 not found, 126 cannot be run).";
 
-/// Why a verb did not do what it was asked for.
+/// Why a verb failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Typed or configured wrongly.
+    /// The command line or the configuration is wrong.
     Usage(String),
-    /// The limiter said no: the message, and the exit code.
+    /// The limiter refused: the message, and the exit code.
     Refused(String, u8),
-    /// The library could not do it.
+    /// The library returned an error.
     Library(Error),
-    /// The command could not be started: the message, and the code a shell would give.
+    /// The command could not be started: the message, and the exit code that a shell would return.
     Command(String, u8),
-    /// Standard output.
+    /// Writing to standard output failed.
     Io(io::Error),
 }
 
 impl Failure {
-    /// Tells the user, and gives the exit code.
+    /// Prints the message and returns the exit code.
     pub fn report(self) -> ExitCode {
         let code = match &self {
             Failure::Usage(_) => USAGE,

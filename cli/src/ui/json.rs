@@ -1,13 +1,13 @@
-//! JSON objects whose keys keep their order: documents of the library, and the answers of verbs.
+//! JSON objects whose keys keep their order: documents of the library, and output of verbs.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use shmlimit::{Document, Value};
 use std::borrow::Cow;
 
-/// An object that serde can write.
+/// An object that serde can serialize.
 pub struct Json(pub Document);
 
-/// Writes a [`Json`]: `object! { "name": value, … }`. The keys of each verb are a contract: docs/json.md.
+/// Creates a [`Json`]: `object! { "name": value, … }`. The keys of each verb are a contract: docs/json.md.
 macro_rules! object {
     ($($name:literal: $value:expr),* $(,)?) => {
         $crate::ui::json::Json(vec![$((std::borrow::Cow::Borrowed($name), shmlimit::Value::from($value))),*])
@@ -15,18 +15,18 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// A list of values.
+/// Returns a list of values.
 pub fn list<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Value {
     Value::List(values.into_iter().map(Into::into).collect())
 }
 
-/// An object of names that are known only when it is written.
+/// Returns an object whose keys are known only at run time.
 pub fn map<T: Into<Value>>(entries: impl IntoIterator<Item = (String, T)>) -> Value {
     Value::Object(entries.into_iter().map(|(name, value)| (Cow::Owned(name), value.into())).collect())
 }
 
 impl Json {
-    /// The object, with the keys of another one behind its own.
+    /// Appends the keys of another object.
     pub fn and(mut self, more: Document) -> Json {
         self.0.extend(more);
         self

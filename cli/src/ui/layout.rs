@@ -1,19 +1,19 @@
-//! Rows of a label and its text, wrapped to the width of the screen.
+//! Formats rows of a label and its text, wrapped to the width of the screen.
 
 use crate::platform;
 use crate::ui::output::Paint;
 use std::io::IsTerminal;
 
-/// Where the width is not known, and what most terminals have.
+/// The width if it is unknown, which is also that of most terminals.
 const USUAL: usize = 80;
 const LEFT: usize = 2;
 const GAP: usize = 2;
 
-/// Text with a meaning that colours show.
+/// Text whose meaning is shown by colours.
 pub enum Part {
     Plain(String),
     Dim(String),
-    /// How much is left, from 0 to 1.
+    /// The remaining part, from 0 to 1.
     Level(f64, String),
 }
 
@@ -38,14 +38,14 @@ impl Part {
 pub struct ScreenStyle {
     pub width: usize,
     pub paint: Paint,
-    /// Whether the terminal can show blocks.
+    /// Whether the terminal can show block characters.
     pub blocks: bool,
-    /// Whether longer lines are cut. A file can have any.
+    /// Whether longer lines are cut. Lines in a file may have any length.
     pub cuts: bool,
 }
 
 impl ScreenStyle {
-    /// That of standard output.
+    /// Returns the style of standard output.
     pub fn for_stdout() -> ScreenStyle {
         let paint = Paint::for_stdout();
         match std::io::stdout().is_terminal() {
@@ -59,7 +59,8 @@ impl ScreenStyle {
         }
     }
 
-    /// Part of `whole`, as a bar of that many cells. Rounded up, so that an empty bar means nothing at all.
+    /// Draws a part of `whole` as a bar of the given number of cells. It rounds up, so an empty bar always means
+    /// zero.
     pub fn bar(&self, part: u64, whole: u64, cells: usize) -> String {
         let filled = (u128::from(part) * cells as u128).div_ceil(u128::from(whole.max(1)));
         let filled = filled.min(cells as u128) as usize;
@@ -67,12 +68,12 @@ impl ScreenStyle {
         format!("{}{}", full.repeat(filled), empty.repeat(cells - filled))
     }
 
-    /// Text as the terminal can show it.
+    /// Replaces characters that the terminal cannot show.
     pub fn spelled(&self, text: String) -> String {
         if self.blocks { text } else { text.replace('×', "x").replace('…', "...") }
     }
 
-    /// How many cells a bar has where there is room for it.
+    /// The number of cells of a bar, if there is enough room.
     pub fn cells(&self) -> usize {
         match self.width {
             0..50 => 0,
@@ -82,7 +83,7 @@ impl ScreenStyle {
         }
     }
 
-    /// A line that is not longer than the screen is wide.
+    /// Cuts a line to the width of the screen.
     pub fn cut(&self, line: &str) -> String {
         if !self.cuts {
             return line.to_owned();
@@ -91,7 +92,7 @@ impl ScreenStyle {
     }
 }
 
-/// Columns and lines of the terminal on standard output.
+/// Returns the columns and lines of the terminal on standard output.
 pub fn terminal_size() -> (usize, usize) {
     match ratatui::crossterm::terminal::window_size() {
         Ok(size) if size.columns > 0 && size.rows > 0 => (size.columns.into(), size.rows.into()),
@@ -99,11 +100,11 @@ pub fn terminal_size() -> (usize, usize) {
     }
 }
 
-/// Writes `parts` behind a label, two spaces between them, on as many lines as they need.
+/// Writes `parts` after a label, separated by two spaces, on as many lines as they need.
 pub fn write_row(out: &mut String, screen: ScreenStyle, label: (&str, usize), parts: &[Part]) {
     let (label, width) = label;
     let start = LEFT + width + GAP;
-    // On a screen too narrow for this the terminal may break lines where it likes.
+    // On a screen that is too narrow, the terminal may wrap lines anywhere.
     let room = screen.width.saturating_sub(start).max(24);
     let mut line = format!("{:LEFT$}{label:width$}{:GAP$}", "", "");
     let mut used = 0;
@@ -129,7 +130,7 @@ pub fn write_row(out: &mut String, screen: ScreenStyle, label: (&str, usize), pa
     out.push('\n');
 }
 
-/// A text in pieces of whole words, none longer than `room` if the words allow.
+/// Splits a text into pieces of whole words, each at most `room` long unless a single word is longer.
 pub fn wrap(text: &str, room: usize) -> impl Iterator<Item = String> {
     let mut pieces = vec![String::new()];
     for word in text.split(' ') {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_to_the_next_line_under_the_first() {
+    fn overflowing_parts_continue_on_the_next_line_under_the_first_part() {
         let mut out = String::new();
         let parts = [Part::Plain("a".repeat(20)), Part::Dim("b c".to_owned()), Part::Dim("d".repeat(9))];
         write_row(&mut out, screen(40), ("label", 9), &parts);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_bar_means_nothing_at_all() {
+    fn empty_bar_always_means_zero() {
         assert_eq!(screen(80).bar(0, 1000, 4), "░░░░");
         assert_eq!(screen(80).bar(1, 1000, 4), "█░░░");
         assert_eq!(screen(80).bar(2000, 1000, 4), "████");

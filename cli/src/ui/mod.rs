@@ -1,4 +1,4 @@
-//! Everything that commands share to speak with people: output, texts, tables, colours, errors and exit codes.
+//! Code that all commands share for output: texts, tables, colours, errors and exit codes.
 
 pub mod escape;
 pub mod failure;

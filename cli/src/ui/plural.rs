@@ -1,11 +1,11 @@
 //! Writes numbers with their nouns: `1 call`, `2 calls`.
 
-/// A number and a noun, given in the plural.
+/// Returns a number and its noun, which is given in the plural.
 pub fn count(number: u64, plural: &str) -> String {
     format!("{number} {}", noun(number, plural))
 }
 
-/// The noun alone, as the number needs it. Units of limiters are plurals with an s, such as `tokens`.
+/// Returns the noun in the form that fits the number. Units of limiters are plurals with an s, such as `tokens`.
 pub fn noun(number: u64, plural: &str) -> &str {
     match number {
         1 => plural.strip_suffix('s').unwrap_or(plural),
@@ -13,7 +13,7 @@ pub fn noun(number: u64, plural: &str) -> &str {
     }
 }
 
-/// `once`, or `3 times`.
+/// Returns `once`, or `3 times`.
 pub fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{number} times") }
 }

@@ -1,9 +1,9 @@
-//! Commands that messages suggest: complete, quoted, and for the directory that was typed.
+//! Commands that messages suggest. They are complete, quoted, and include the `--dir` of the user.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The directory that was typed, and the verbs that take it.
+/// The directory that the user gave, and the verbs that take it.
 struct Typed {
     directory: String,
     verbs: Vec<&'static str>,
@@ -11,12 +11,13 @@ struct Typed {
 
 static TYPED: OnceLock<Typed> = OnceLock::new();
 
-/// Makes commands in later messages name this directory. `verbs` are those whose limiters are in a directory.
+/// Adds this directory to commands in later messages. `verbs` are those whose limiters are in a directory.
 pub fn set_directory(directory: &Path, verbs: Vec<&'static str>) {
     let _ = TYPED.set(Typed { directory: directory.display().to_string(), verbs });
 }
 
-/// A message whose commands work where it is read: with the directory that was typed, or without one where none was.
+/// Adapts the commands in a message: they get the directory that the user gave, or no directory if the user gave
+/// none.
 pub fn with_directory(text: &str) -> String {
     commands_at(text, TYPED.get())
 }
@@ -33,7 +34,7 @@ fn commands_at(text: &str, typed: Option<&Typed>) -> String {
         out.push_str(before);
         rest = found;
         if let Some(after) = found.strip_prefix("--dir ") {
-            // The library names the directory always.
+            // The library always names the directory.
             rest = word_end(after).map_or(found, |end| after[end..].trim_start());
         } else if !typed.is_some_and(|typed| typed.verbs.iter().any(|verb| takes_it(found, verb))) {
             continue;
@@ -45,7 +46,7 @@ fn commands_at(text: &str, typed: Option<&Typed>) -> String {
     out + rest
 }
 
-/// Where the first word of a command ends, quotes and all.
+/// Returns the end of the first word of a command, including quotes.
 fn word_end(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut escaped = false;
@@ -62,19 +63,19 @@ fn word_end(text: &str) -> Option<usize> {
     None
 }
 
-/// The command that was typed, without one of its options.
+/// Returns the user's command without one of its options.
 pub fn same_command_without(option: &str) -> String {
     same_command_with("").replacen(&format!(" {option}"), "", 1)
 }
 
-/// The command that was typed, with more options.
+/// Returns the user's command with more options.
 pub fn same_command_with(more: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let mut end = None;
     while let Some(word) = typed.next() {
         match word.as_str() {
-            // It is said once, in front.
+            // `--dir` is added once, at the front.
             "--dir" if end.is_none() => drop(typed.next()),
             word if word.starts_with("--dir=") && end.is_none() => {}
             "--" if end.is_none() => {
@@ -90,18 +91,19 @@ pub fn same_command_with(more: &str) -> String {
     format!("shmlimit {}", words.join(" "))
 }
 
-/// Words of a command, as a shell reads them.
+/// Quotes words for a shell and joins them.
 pub fn shell_words(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }
 
-/// A limiter's name as the first argument of a suggested command. One that begins with a hyphen follows `--`.
+/// Returns a limiter's name as the first argument of a suggested command. A name that begins with a hyphen follows
+/// `--`.
 pub fn operand(name: &str) -> String {
     if name.starts_with('-') { format!("-- {name}") } else { name.to_owned() }
 }
 
-/// The command that removes a limiter also while programs use it.
+/// Returns the command that removes a limiter even if programs use it.
 pub fn remove_command(name: &str) -> String {
     if name.starts_with('-') {
         format!("shmlimit rm --force -- {name}")
@@ -115,7 +117,7 @@ fn quoted(word: &str) -> String {
     match word {
         "" => "\"\"".to_owned(),
         word if word.chars().all(|c| plain(c) && (c != '\\' || cfg!(windows))) => word.to_owned(),
-        // What the shells of Windows understand.
+        // The shells of Windows understand this quoting.
         word if cfg!(windows) => format!("\"{word}\""),
         word => format!("'{}'", word.replace('\'', r"'\''")),
     }
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_in_messages_have_the_directory_that_was_typed_and_no_other() {
+    fn commands_in_messages_have_exactly_the_directory_that_the_user_gave() {
         let at = |directory: &str| Typed {
             directory: directory.to_owned(),
             verbs: vec!["run", "init", "set", "resume", "rm"],
@@ -148,7 +150,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn words_with_blanks_and_quotes_are_quoted() {
+    fn words_with_spaces_and_quotes_are_quoted() {
         assert_eq!(shell_words(&["a", "b c", "", "it's", "-x/y.toml"]), r#"a 'b c' "" 'it'\''s' -x/y.toml"#);
         assert_eq!(word_end(r"'it'\''s' rest"), Some(9));
     }

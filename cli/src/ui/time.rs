@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
-/// A time as the keys in `_ns` have it.
+/// Converts a time to the value of a key that ends in `_ns`.
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// In how long, for people: rounded up, with no more digits than are read.
+/// Formats the time until an event, for people: rounded up, with few digits.
 pub fn format_remaining(time: Duration) -> String {
     let (millis, secs) = (time.as_nanos().div_ceil(1_000_000), time.as_nanos().div_ceil(1_000_000_000));
     match millis {
@@ -27,7 +27,7 @@ pub fn format_remaining(time: Duration) -> String {
     }
 }
 
-/// A length of time with one digit of interest.
+/// Formats an age in its largest unit.
 pub fn format_age(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{}ms", time.as_millis()),
@@ -38,7 +38,7 @@ pub fn format_age(time: Duration) -> String {
     }
 }
 
-/// How long to wait, rounded up, so that no caller comes too early.
+/// Formats a wait. It is rounded up, so that no caller comes too early.
 pub fn format_wait(time: Duration) -> String {
     match time.as_secs() {
         0..60 => {
@@ -57,7 +57,7 @@ pub fn format_wait(time: Duration) -> String {
     }
 }
 
-/// `2026-11-16T17:08:35.123Z`. Times before 1970 are 1970.
+/// Formats a time as `2026-11-16T17:08:35.123Z`. Earlier times than 1970 are shown as 1970.
 pub fn format_utc(at: SystemTime) -> String {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (days, of_day) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -66,7 +66,8 @@ pub fn format_utc(at: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
 }
 
-/// The date so many days after 1970-01-01, by years that begin in March, so that the day of a leap year is the last.
+/// Returns the date of a number of days after 1970-01-01. It counts years that begin in March, so that the leap day
+/// is the last day of a year.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_told_with_the_digits_that_are_read() {
+    fn remaining_times_have_few_digits() {
         for (nanos, text) in [
             (1, "1ms"),
             (999_000_001, "1s"),
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_match_the_calendar() {
         for (secs, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400, "2000-02-29T00:00:00.000Z"),

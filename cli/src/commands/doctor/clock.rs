@@ -7,7 +7,7 @@ use shmlimit::ClockFacts;
 use std::time::Duration;
 
 const CHECK: &str = "clock";
-/// The first day of 2024, in seconds: no machine that runs this lives before it.
+/// The first day of 2024, in Unix seconds. No clock that is set correctly shows an earlier time.
 const LONG_AGO: u64 = 1_704_067_200;
 
 pub fn check() -> Finding {

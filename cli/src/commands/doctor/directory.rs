@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 const CHECK: &str = "directory";
 const STORAGE: &str = "storage";
-/// Room for a few limiters.
+/// The free space below which the doctor warns: room for a few limiters.
 const LITTLE: u64 = 2 << 20;
 
-/// The directory, if there is one that can be used.
+/// Checks the directory and returns its facts if it can be used.
 pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<DirectoryFacts> {
     findings.extend(paths::former_defaults().iter().filter_map(|former| left_behind(former)));
     let look = || Limiter::directory_facts(place.dir.as_deref(), place.allow_network_fs);
@@ -52,7 +52,7 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
     Some(facts)
 }
 
-/// Limiters in a directory that earlier versions used by default.
+/// Reports limiters in a directory that earlier versions used by default.
 fn left_behind(former: &Path) -> Option<Finding> {
     let names = Limiter::list(Some(former)).ok()?.names;
     let found = format!("has limiters that no program finds without --dir: {}", names.join(", "));
@@ -63,7 +63,7 @@ fn left_behind(former: &Path) -> Option<Finding> {
     })
 }
 
-/// How the directory was chosen.
+/// Returns how the directory was chosen.
 fn chosen_by(place: &Place) -> &'static str {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     match place.dir {
@@ -102,14 +102,14 @@ fn missing(place: &Place, error: &Error) -> Finding {
     }
 }
 
-/// Makes a directory beside the one that is missing, and removes it.
+/// Tests whether the directory can be created: creates another one next to it and removes that again.
 fn try_to_make(path: &Path) -> io::Result<()> {
     let beside = path.with_file_name(format!(".shmlimit-doctor-{}", std::process::id()));
     std::fs::create_dir(&beside)?;
     std::fs::remove_dir(&beside)
 }
 
-/// A directory that the library refuses, in its words.
+/// Reports a directory that the library refuses, with the library's message.
 fn refused(error: &Error) -> Finding {
     match error {
         Error::Directory { path, problem, remedy } => {
@@ -144,7 +144,7 @@ fn skipped(note: &str) -> Finding {
         .advice("programs that may use it have other limiters of the same names; name one directory for all: SHMLIMIT_DIR")
 }
 
-/// A user who can write a parent can replace this directory.
+/// Reports a parent directory in which another user could replace this directory.
 fn parents(path: &Path) -> Option<Finding> {
     let (parent, problem) = platform::unsafe_parent(path)?;
     let message = format!("{problem}, and could put another directory in the place of {}", path.display());
@@ -188,7 +188,8 @@ fn storage(facts: &DirectoryFacts) -> Finding {
     }
 }
 
-/// A directory of our own that is open to others, and that holds nothing but what is ours.
+/// Returns the path of a directory that can be restricted: it belongs to this user, is open to others, and holds only
+/// files of shmlimit.
 fn closable(error: &Error) -> Option<&Path> {
     let Error::Directory { path, .. } = error else { return None };
     platform::restrict_directory(path, true)?.ok()?;

@@ -21,10 +21,10 @@ pub fn check() -> Vec<Finding> {
         let Some(prefix) = [PREFIX, OLDER_PREFIX].into_iter().find(|prefix| name.starts_with(prefix)) else {
             continue;
         };
-        // Without what they have in common: that would make any two of them near.
+        // The common prefix is removed, because it would make any two names similar.
         let of_prefix = known.iter().filter_map(|known| known.strip_prefix(prefix));
         let near = nearest(&name[prefix.len()..], of_prefix).map(|near| format!("{prefix}{near}"));
-        // The older prefix belongs to another program too, which has variables of its own.
+        // Another program uses the older prefix too and has variables of its own.
         if prefix == OLDER_PREFIX && near.is_none() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Checks the files of the directory that are no limiters.
+//! Checks the files in the directory that are not limiters.
 
 use super::finding::Finding;
 use crate::platform::{self, texts};
@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 const CHECK: &str = "files";
-/// Where a mapped file cannot be deleted it has this ending until its last user leaves.
+/// The suffix of a mapped file that cannot be deleted yet: it stays until its last user closes it.
 const GONE: &str = ".gone";
-/// Creating a limiter never takes so long.
+/// Temporary files older than this are leftovers, because creating a limiter never takes this long.
 const OLD: Duration = Duration::from_secs(60);
 
 pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
@@ -48,14 +48,15 @@ pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a directory holds something, and nothing but what shmlimit puts there.
+/// Returns whether a directory holds files, and only files that shmlimit creates.
 pub fn are_all_ours(directory: &Path) -> bool {
     let names = names(directory);
     !names.is_empty() && names.iter().all(|name| is_one_of_ours(name) || is_temporary(name))
 }
 
-/// A user who can write the creation lock can keep others from making limiters, and have a limiter that was deleted by hand start
-/// used up or from an older state. A user who cannot open it can make none.
+/// Checks the creation lock. A user who can write it can keep others from creating limiters. Such a user can also
+/// cause a limiter that was deleted by hand to start used up or from an older state. A user who cannot open it cannot
+/// create limiters.
 fn creation_lock(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     let Ok(file) = std::fs::symlink_metadata(facts.path.join(CREATION_LOCK)) else { return };
     if !file.is_file() {
@@ -86,7 +87,7 @@ fn is_one_of_ours(name: &str) -> bool {
     name == CREATION_LOCK || LimiterName::of_file(name).is_some() || LimiterName::is_note(name)
 }
 
-/// `.shmlimit-PID-TIME.tmp`, or `.gone`; a replacement that was killed leaves `.shmlimit-0-HASH.tmp`.
+/// Matches `.shmlimit-PID-TIME.tmp` and `.gone`. A killed replacement leaves `.shmlimit-0-HASH.tmp`.
 fn is_temporary(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").or_else(|| name.strip_suffix(GONE));
     let inner = whole.and_then(|whole| whole.strip_prefix(".shmlimit-"));
@@ -105,12 +106,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_of_a_removal_is_ours() {
+    fn removal_note_counts_as_our_file() {
         assert!(is_one_of_ours(".api.removed") && !is_one_of_ours("api.removed"));
     }
 
     #[test]
-    fn only_names_that_makers_use_are_temporary() {
+    fn only_names_that_creators_use_are_temporary() {
         assert!(is_temporary(".shmlimit-123-18f0a.tmp"));
         for name in
             [".shmlimit-123.tmp", ".shmlimit--.tmp", "shmlimit-1-2.tmp", ".shmlimit-1-2", ".shmlimit-1-x.tmp"]

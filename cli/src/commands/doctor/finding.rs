@@ -6,10 +6,10 @@ use crate::ui::json::{Json, object};
 use crate::ui::output::{self, Paint};
 use crate::ui::suggestion;
 
-/// How bad it is.
+/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// As it should be.
+    /// Everything is correct.
     Ok,
     /// It works, but an operator should know.
     Warn,
@@ -20,15 +20,15 @@ pub enum Level {
 /// One finding. The keys of `--json` are a contract.
 #[derive(Debug)]
 pub struct Finding {
-    /// What was looked at: directory, storage, clock, environment, files or limiter.
+    /// The check: directory, storage, clock, environment, files or limiter.
     pub check: &'static str,
     pub level: Level,
-    /// Which one: a path, a variable, a limiter.
+    /// The subject of the check: a path, a variable or a limiter.
     pub subject: String,
     pub message: String,
-    /// What to do; `null` if there is nothing to do.
+    /// The remedy; `null` if nothing needs to be done.
     pub advice: Option<String>,
-    /// Whether it was put right.
+    /// Whether the doctor repaired it.
     pub fixed: bool,
 }
 
@@ -55,13 +55,13 @@ impl Finding {
         Finding::new(check, Level::Bad, subject, message)
     }
 
-    /// What to do about it.
+    /// Adds what to do about the finding.
     pub fn advice(mut self, advice: impl Into<String>) -> Finding {
         self.advice = Some(suggestion::with_directory(&advice.into()));
         self
     }
 
-    /// Puts it right by `repair`, if that is wanted. What fails stays as it is, with the reason.
+    /// Calls `repair` if wanted. If the repair fails, the finding stays and gets the reason.
     pub fn repaired(mut self, wanted: bool, repair: impl FnOnce() -> Result<String, String>) -> Finding {
         if wanted {
             match repair() {
@@ -75,7 +75,7 @@ impl Finding {
         self
     }
 
-    /// Whether it does not work, still.
+    /// Returns whether the finding is bad and not repaired.
     pub fn is_bad(&self) -> bool {
         self.level == Level::Bad && !self.fixed
     }
@@ -113,7 +113,7 @@ impl Finding {
     }
 }
 
-/// Writes all of them.
+/// Writes all findings.
 pub fn write(findings: &[Finding], json: bool) -> Result<(), Failure> {
     let paint = Paint::for_stdout();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! Checks one limiter: its file, its processes that live or died, and what blocks its calls.
+//! Checks one limiter: its file, its running and exited processes, and what blocks its calls.
 
 use super::finding::{Finding, Level};
 use crate::open;
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 const CHECK: &str = "limiter";
 const DAY: Duration = Duration::from_secs(86_400);
-/// Few servers mean so long a Retry-After (R142).
+/// Servers seldom send a longer Retry-After on purpose (R142).
 const LONG_GATE: Duration = Duration::from_secs(3600);
 const HOUR: Duration = Duration::from_secs(3600);
-/// A wall clock that was set by less makes no difference to anybody.
+/// A change of the wall clock by less than this does not matter in practice.
 const CLOCK_SET: Duration = Duration::from_secs(60);
-/// Of 504.
+/// The number of processes above which the doctor warns. A segment has room for 504.
 const MANY_PARTICIPANTS: usize = 480;
 
 pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findings: &mut Vec<Finding>) {
@@ -36,7 +36,7 @@ pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findi
     }
     let seen = match seen {
         Ok(Some(seen)) => seen,
-        // Removed meanwhile.
+        // The limiter was removed in the meantime.
         Ok(None) => return,
         Err(error) => return findings.push(refused(name, &error)),
     };
@@ -67,7 +67,7 @@ fn healthy(seen: &Inspection) -> String {
     format!("sound, {users}{boot}{resets}")
 }
 
-/// A limiter that the library refuses to open.
+/// Reports a limiter that the library refuses to open.
 fn refused(name: &str, error: &Error) -> Finding {
     match error {
         Error::UnsafeFile { problem, .. } => Finding::bad(CHECK, name, format!("is not safe to use: {problem}"))
@@ -94,14 +94,15 @@ fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
     }
 }
 
-/// Other permissions than those it was made with: others read who uses it, or members of the group cannot.
+/// Reports permissions that differ from those at creation: other users can see who uses the limiter, or members of
+/// the group cannot use it.
 fn permissions(facts: &DirectoryFacts, name: &str, seen: &Inspection, fix: bool) -> Option<Finding> {
     let message = facts.permission_mismatch(&format!("{name}.shm")).ok()??;
     let advice = format!("repair it: shmlimit doctor --fix (as {})", seen.owner.name());
     Some(Finding::warn(CHECK, name, message).advice(advice).repaired(fix, || tightened(facts, name)))
 }
 
-/// Living processes that do not go on.
+/// Reports running processes that make no progress.
 fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     if let Some(lock) = seen.lock.as_ref().filter(|lock| lock.alive) {
         findings.push(
@@ -152,7 +153,8 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What exited processes left. The next caller repairs it; opening the limiter and reclaiming does so now.
+/// Reports what exited processes left behind. The next caller repairs it; opening the limiter and reclaiming repairs
+/// it now.
 fn left_over(place: &Place, name: &str, seen: &Inspection, fix: bool) -> Option<Finding> {
     let (level, message) = trouble(seen)?;
     let repairable = seen.lock.as_ref().is_none_or(|lock| !lock.alive);
@@ -168,7 +170,7 @@ fn left_over(place: &Place, name: &str, seen: &Inspection, fix: bool) -> Option<
                 1 => Ok("repaired, 1 place freed".to_owned()),
                 many => Ok(format!("repaired, {many} places freed")),
             },
-            // It was being removed.
+            // Another process had begun to remove it.
             Err(Error::UnknownLimiter { .. }) => Ok("removed, which another process had begun".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -225,7 +227,7 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     (!parts.is_empty()).then(|| (level, parts.join("; ")))
 }
 
-/// Why no call is made, for longer than anybody may remember.
+/// Reports why all calls have been blocked for so long that the operator may have forgotten it.
 fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
     let mut findings = Vec::new();
     let since = time::format_age(now.state_for);
@@ -287,7 +289,7 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
     findings
 }
 
-/// A pause that does not end by itself may have been forgotten.
+/// Reports a pause without an end, which an operator may have forgotten.
 fn paused(name: &str, seen: &Inspection) -> Option<Finding> {
     let pause = seen.paused.as_ref().filter(|pause| pause.ends_in.is_none())?;
     let message = format!("paused without an end by {}: calls wait", condition::paused_by(pause));
@@ -297,7 +299,7 @@ fn paused(name: &str, seen: &Inspection) -> Option<Finding> {
     )
 }
 
-/// What a rule has seen should last as long as its period (R134).
+/// Reports a limiter in memory that has long rules: counts of a rule must last as long as its period (R134).
 fn volatile(facts: &DirectoryFacts, name: &str, seen: &Inspection) -> Option<Finding> {
     let long = seen.policy.as_ref()?.rules().iter().any(|rule| rule.period >= HOUR);
     (facts.storage == Storage::Memory && long).then(|| {

@@ -55,7 +55,7 @@ impl Command for Doctor {
                 }
             }
             None => {
-                // The directory's own trouble is the answer, if it has any.
+                // If the directory itself is broken, that finding is the answer.
                 let missing = self.names.first().filter(|_| !findings.iter().any(Finding::is_bad));
                 if let Some(missing) = missing {
                     return Err(open::unknown_limiter(tool.place, missing));

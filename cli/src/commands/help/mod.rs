@@ -56,7 +56,7 @@ impl Command for Help {
     }
 }
 
-/// Topics and verbs, for completions. Any word is a value: `help` itself says what was probably meant.
+/// The topics and verbs for completions. The parser accepts any word, because `help` itself suggests a correction.
 #[derive(Clone)]
 pub struct Words(Vec<&'static str>);
 

@@ -44,7 +44,8 @@ pub struct Init {
     /// The most that any one period admits: 35/s, 1000/day, 40/10s
     #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
-    /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: none; with the --algorithm of a bucket, the rate]
+    /// How much a token bucket lets through at once; one period may then admit the rate and the burst [default: none;
+    /// with the --algorithm of a bucket, the rate]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
     /// How many calls may be in flight [default: any number]
@@ -52,11 +53,11 @@ pub struct Init {
     concurrency: Option<u64>,
     #[arg(long, value_parser = parse_algorithm, help = algorithm_help())]
     algorithm: Option<Algorithm>,
-    /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
-    /// first served) [default: process]
+    /// Order among equal priorities: process (each process or group gets the same) or fifo (first come, first served)
+    /// [default: process]
     #[arg(long, value_parser = parse_fairness)]
     fairness: Option<Fairness>,
-    /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
+    /// Share that the background always gets while others wait too, 0 to 1 [default: 0]
     #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
     background_share: Option<u64>,
     /// How long cache_only of a five-state breaker lasts before it tries to recover by itself: 15m; a bare number is minutes
@@ -65,8 +66,8 @@ pub struct Init {
     /// No call until: shmlimit force NAME online (limiters with a breaker)
     #[arg(long)]
     pub offline: bool,
-    /// Replace an existing limiter by a fresh one with full buckets and all permits, also those that are out; without other
-    /// settings it keeps those it has
+    /// Replace an existing limiter by a fresh one with full buckets and all permits, including those in use; without
+    /// other settings it keeps those it has
     #[arg(long)]
     pub replace: bool,
     /// Change the settings that are named while programs use the limiter; other settings and all counts are kept. With
@@ -82,7 +83,7 @@ pub struct Init {
 }
 
 impl Init {
-    /// The settings given one by one.
+    /// The settings given by single flags.
     pub fn overrides(&self) -> Overrides {
         Overrides {
             rates: self.rate.iter().cloned().collect(),
@@ -94,21 +95,21 @@ impl Init {
         }
     }
 
-    /// Whether flags say all that is asked for.
+    /// Returns whether flags alone specify the limiter.
     fn is_by_flags(&self) -> bool {
         self.config.is_none() && self.has_settings()
     }
 
-    /// Whether any setting was given by itself.
+    /// Returns whether any flag specifies a setting.
     fn has_settings(&self) -> bool {
         !self.overrides().is_empty() || self.auto_recover.is_some()
     }
 }
 
-/// A rule of this period or more is worth keeping over a reboot.
+/// The counts of a rule with at least this period should survive a reboot.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The help of `--algorithm`, with every algorithm that the library has.
+/// Returns the help of `--algorithm`, with every algorithm of the library.
 fn algorithm_help() -> String {
     let (last, others) = Algorithm::NAMES.split_last().unwrap_or((&"", &[]));
     format!(
@@ -165,7 +166,7 @@ impl Command for Init {
                 None => (create(tool.place, self, policy, group)?, InitResult::Made),
             }
         };
-        // Of one that was there it has been said.
+        // For an existing limiter these remarks were printed when it was opened.
         if !matches!(how, InitResult::There) {
             open::remark_note(limiter.directory_note());
             open::remark_used_up(&limiter);
@@ -175,7 +176,7 @@ impl Command for Init {
     }
 }
 
-/// Changes the settings that were given one by one.
+/// Changes the settings that flags specify.
 fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
     if let Some(period) = args.auto_recover {
         limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
@@ -187,7 +188,7 @@ fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The answer, and what is worth a warning. `before` is what an update found.
+/// Writes the answer and the warnings. `before` is the policy that an update replaced.
 fn answer(
     args: &Init,
     limiter: &Limiter,
@@ -223,7 +224,7 @@ fn answer(
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a limiter came to be there.
+/// How the limiter came to exist.
 #[derive(Clone, Copy)]
 enum InitResult {
     Made,
@@ -232,7 +233,7 @@ enum InitResult {
     There,
 }
 
-/// What each rule lets through.
+/// Describes what each rule admits.
 fn allowed(policy: &Policy) -> Vec<Json> {
     let units: Vec<_> = policy.units().collect();
     let rule = |(i, rule): (usize, &Rule)| {
@@ -280,7 +281,7 @@ fn report(
     Ok(output::line(&format!("{name}: {how} in {directory}: {changed}{}", policy_text::summary(policy)))?)
 }
 
-/// What only a breaker can do is refused before anything is made.
+/// Refuses options that need a breaker before the limiter is created.
 fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
     let Some(policy) = policy else { return Ok(()) };
     let (kind, name) = (policy.breaker().kind(), &args.name);
@@ -313,12 +314,12 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
     )))
 }
 
-/// Uses the limiter that is there, if it is what was asked for.
+/// Uses the existing limiter if it matches the request.
 fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
     let explicit = args.config.is_some() || args.has_settings();
     match policy {
         Some(policy) if explicit || args.update => {
-            // Flags ask for what they name, and for nothing else.
+            // Flags compare only the settings that they name.
             let named = if args.is_by_flags() {
                 requested::applied(args, &limiter.policy()?).ok()
             } else {
@@ -355,7 +356,7 @@ fn create(
     policy: Option<Policy>,
     group: Option<Account>,
 ) -> Result<Limiter, Failure> {
-    // A bad name is worth more words than missing settings.
+    // The name is checked first, because a bad name needs the more detailed message.
     shmlimit::paths::LimiterName::new(&args.name)?;
     let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
     let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
@@ -364,13 +365,13 @@ fn create(
         None => builder.clone().create(),
     };
     match made {
-        // Somebody was faster; theirs will do if it is the same.
+        // Another process was faster. Its limiter is used if it has the same settings.
         Err(Error::AlreadyExists { .. }) => Ok(builder.open()?),
         made => Ok(made?),
     }
 }
 
-/// A limiter made for one user does not open itself to a group.
+/// Refuses to share an existing limiter that was created for one user.
 fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Result<(), Failure> {
     let Some(group) = group else { return Ok(()) };
     let facts = Limiter::directory_facts(Some(limiter.directory()), place.allow_network_fs)?;

@@ -1,4 +1,4 @@
-//! The policy that `init` is asked for, from flags, a file, a preset and the environment.
+//! Combines flags, a file, a preset and the environment into the policy that `init` requests.
 
 use super::Init;
 use crate::options::read_config;
@@ -9,8 +9,8 @@ use shmlimit::environment::{Change, Patch};
 use shmlimit::{ConfigError, Error, Policy, presets};
 use shmlimit_kernel::policy::BreakerKind;
 
-/// What the limiter is made of: flags on top of the file, or of the preset of its name. And what the environment changed
-/// in that. `None`: nothing was said.
+/// Returns the requested policy, and what the environment changed in it. Flags override the file, or the preset of
+/// the limiter's name. `None` means that the user requested nothing.
 pub(super) fn policy(args: &Init) -> Result<Option<(Policy, Vec<Change>)>, Failure> {
     let overrides = args.overrides();
     let base = match &args.config {
@@ -31,7 +31,7 @@ pub(super) fn policy(args: &Init) -> Result<Option<(Policy, Vec<Change>)>, Failu
     Ok(Some(from_environment(args, policy)?))
 }
 
-/// What the environment says goes before file and preset, and what was typed goes before the environment (R111).
+/// Applies the environment: it overrides file and preset, and flags override it (R111).
 fn from_environment(args: &Init, policy: Policy) -> Result<(Policy, Vec<Change>), Failure> {
     let Overrides { rates, burst, concurrency, .. } = args.overrides();
     if policy.breaker().kind() != BreakerKind::Fsm {
@@ -48,7 +48,7 @@ fn from_environment(args: &Init, policy: Policy) -> Result<(Policy, Vec<Change>)
     Ok((patched, patch.changes(&policy, &patched)))
 }
 
-/// An existing policy with the settings that were given one by one.
+/// Returns an existing policy with the settings that flags specify.
 pub(super) fn applied(args: &Init, policy: &Policy) -> Result<Policy, ConfigError> {
     let policy = config::update(policy, &args.overrides())?;
     match args.auto_recover {
@@ -57,7 +57,7 @@ pub(super) fn applied(args: &Init, policy: &Policy) -> Result<Policy, ConfigErro
     }
 }
 
-/// Explains why single settings are refused, by the names of their flags.
+/// Explains why single settings are refused, using the names of their flags.
 pub(super) fn refused_flag(name: &str, error: Error) -> Failure {
     let why = match &error {
         Error::Config(why) => why.downcast_ref::<ConfigError>(),

@@ -1,30 +1,31 @@
 //! Limits how many connections are served at a time, and chooses which one to close for a new one.
 //!
-//! A client that connects and sends or reads nothing must not block others. A new connection always gets a place: if all are
-//! taken, the oldest connection that still sends its request is closed, else the oldest that still reads its answer. A
-//! connection whose answer is being made is left alone, because that ends by itself; if all
-//! are like that, the new one waits.
+//! A client that connects and sends or reads nothing must not block others. Until all places are taken, a new
+//! connection gets one at once. After that, the server closes the oldest connection that is still sending its
+//! request, else the oldest that is still reading its answer. A connection whose answer is being computed stays open,
+//! because that ends by itself. If all connections are in that phase, the new one waits.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Connections at a time.
+/// The maximum number of connections at a time.
 const PLACES: usize = 16;
-/// Threads at a time: a connection that was closed takes a moment to notice.
+/// The maximum number of threads at a time. It is larger, because the thread of a closed connection takes a moment to
+/// notice.
 const THREADS: usize = 64;
-/// How long a new connection waits for one of them to notice, or for one of the answers that are being made. Both end by
-/// themselves, but on a busy machine not at once.
+/// How long a new connection waits for a thread to notice that its connection is closed, or for an answer to be
+/// computed. Both end by themselves, but on a busy machine not at once.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a connection waits for.
+/// The event that a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// The request.
+    /// The request from the client.
     Reading,
-    /// The client, to read the answer.
+    /// The client, which reads the answer.
     Writing,
-    /// The answer.
+    /// The answer, which the server computes.
     Answering,
 }
 
@@ -36,14 +37,14 @@ struct Place {
 
 #[derive(Default)]
 struct State {
-    /// The oldest first.
+    /// The oldest connection is first.
     places: Vec<Place>,
     numbers: u64,
     threads: usize,
 }
 
 impl State {
-    /// Whether there is no place for another one, nor one that would give way.
+    /// Returns whether a new connection would find neither a free place nor a connection that may be closed.
     fn is_full(&self) -> bool {
         let answering = || self.places.iter().all(|place| place.phase == Phase::Answering);
         self.threads >= THREADS || (self.places.len() >= PLACES && answering())
@@ -54,7 +55,7 @@ impl State {
 #[derive(Clone, Default)]
 pub struct Connections(Arc<(Mutex<State>, Condvar)>);
 
-/// One connection in its place, until it is dropped.
+/// One connection, which holds its place until it is dropped.
 pub struct Connection {
     all: Connections,
     number: u64,
@@ -66,7 +67,7 @@ impl Connections {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection; returns it if there is no place.
+    /// Adds a connection, or returns it if there is no place.
     pub fn enter(&self, stream: TcpStream) -> Result<Connection, TcpStream> {
         let full = |state: &mut State| state.is_full();
         let waited = self.0.1.wait_timeout_while(self.state(), PLACE_TIMEOUT, full);
@@ -80,7 +81,7 @@ impl Connections {
             let Some((oldest, _)) = given_up.min_by_key(|(_, place)| (place.phase, place.number)) else {
                 return Err(stream);
             };
-            // Its thread finds the connection closed.
+            // The connection's thread notices that it is closed.
             let _ = state.places.remove(oldest).stream.shutdown(Shutdown::Both);
         }
         let (number, stream) = (state.numbers, Arc::new(stream));
@@ -90,14 +91,14 @@ impl Connections {
         Ok(Connection { all: self.clone(), number, stream })
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub fn count(&self) -> usize {
         self.state().threads
     }
 }
 
 impl Connection {
-    /// Sets what the connection waits for from here on.
+    /// Sets what the connection waits for from now on.
     pub fn enter(&self, phase: Phase) {
         let mut state = self.all.state();
         if let Some(place) = state.places.iter_mut().find(|place| place.number == self.number) {
@@ -123,7 +124,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn the_oldest_that_sends_gives_way_before_the_oldest_that_reads() {
+    fn oldest_sender_is_closed_before_oldest_reader() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -158,9 +159,9 @@ mod tests {
         assert_eq!(all.count(), 0);
     }
 
-    /// Connections that gave way keep their threads until these have noticed, however long that takes on a busy machine.
+    /// A closed connection keeps its thread until the thread notices, however long that takes on a busy machine.
     #[test]
-    fn new_connection_waits_until_one_that_gave_way_has_noticed() {
+    fn new_connection_waits_until_closed_one_has_noticed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -171,14 +172,14 @@ mod tests {
         let server = connect().1;
         std::thread::scope(|scope| {
             let entering = scope.spawn(|| all.enter(server).is_ok());
-            // Whether it waits already or not.
+            // The new connection may or may not be waiting already.
             drop(slow.remove(0));
             assert!(entering.join().unwrap());
         });
     }
 
     #[test]
-    fn new_connection_waits_until_one_of_the_answers_is_made() {
+    fn new_connection_waits_until_an_answer_is_computed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

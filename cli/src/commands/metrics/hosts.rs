@@ -1,7 +1,7 @@
 //! Checks the Host header of requests against DNS rebinding.
 //!
-//! A page in a browser can make its own host name resolve to this machine and then read what a server here answers. Its
-//! requests still name the page's host, so requests for foreign hosts are refused.
+//! A web page can make its own host name resolve to this machine and then read the answers of a local server. Its
+//! requests still name the page's host, so the server refuses requests for foreign hosts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,20 +10,21 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Hosts {
     names: Vec<String>,
     any: bool,
-    /// Whether every IP address is accepted: an address cannot be rebound, and a server that is reached from outside may
-    /// not know all of its addresses.
+    /// Whether every IP address is accepted. An address cannot be rebound, and a server that other machines can reach
+    /// may not know all of its addresses.
     addresses: bool,
 }
 
 impl Hosts {
-    /// The hosts of a server that listens on this address, given as `named`, and those of `--allow-host`.
+    /// Returns the hosts of a server that listens on this address, whose name was given as `named`, and those of
+    /// `--allow-host`.
     pub fn new(address: SocketAddr, named: Option<&str>, allowed: &[String]) -> Hosts {
         let names = named.into_iter().chain(allowed.iter().map(String::as_str)).map(plain).collect();
         let any = allowed.iter().any(|host| host == "*");
         Hosts { names, any, addresses: !address.ip().is_loopback() }
     }
 
-    /// Whether a request that names this host is answered.
+    /// Returns whether the server answers a request that names this host.
     pub fn has(&self, host: &str) -> bool {
         let host = plain(host);
         let is_own_address = |address: IpAddr| self.addresses || address.to_canonical().is_loopback();
@@ -40,7 +41,7 @@ fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// The host of `host:port`, if it is valid.
+/// Returns the host of `host:port` if it is valid.
 pub fn without_port(text: &str) -> Option<&str> {
     let end = match text.starts_with('[') {
         true => text.find(']')? + 1,
@@ -62,7 +63,7 @@ fn is_host(text: &str) -> bool {
     }
 }
 
-/// Reads an `--allow-host`.
+/// Parses the value of `--allow-host`.
 pub fn allowed(text: &str) -> Result<String, String> {
     let bare = matches!(text.parse(), Ok(IpAddr::V6(_)));
     match text == "*" || bare || is_host(text) {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loopback_server_answers_for_the_loopback_alone() {
+    fn loopback_server_answers_only_for_loopback_hosts() {
         let own = hosts("127.0.0.1:9464", None, &[]);
         for host in ["localhost", "LOCALHOST.", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]"] {
             assert!(own.has(host), "{host}");
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_must_be_said_and_other_addresses_need_another_listener() {
+    fn other_names_must_be_allowed_and_other_addresses_need_another_listener() {
         let open = hosts("0.0.0.0:9464", Some("box.lan"), &["metrics.example.org"]);
         for host in ["10.0.0.1", "[fe80::1]", "box.LAN", "metrics.example.org", "localhost"] {
             assert!(open.has(host), "{host}");
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_read() {
+    fn host_is_parsed_without_its_port() {
         for (text, host) in [
             ("a:1", "a"),
             ("a", "a"),

@@ -1,41 +1,41 @@
-//! As much of HTTP/1.1 as a scrape needs. No client is trusted: reading is bounded in size and time.
+//! Implements the part of HTTP/1.1 that a scrape needs. No client is trusted: reads are bounded in size and time.
 
 use super::hosts::without_port;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Longer requests are refused.
+/// The maximum length of a request in bytes. Longer requests are refused.
 const LONGEST: usize = 8192;
-/// How long a request may take from its first byte to its last, and then the client to read the answer.
+/// The time limit for a request from its first byte to its last, and again for the client to read the answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How much more is read of one whose request was refused, so that the answer reaches it.
+/// How many more bytes are read after a request was refused, so that the answer reaches the client.
 const MOST_DRAINED: usize = 65_536;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
     pub path: String,
     pub accept: String,
-    /// The host that it names, without a port. Old programs name none; every browser does.
+    /// The host that the request names, without a port. Old programs name none; every browser does.
     pub host: Option<String>,
 }
 
-/// Why there is no request.
+/// Why there is no valid request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// It is none.
+    /// It is not an HTTP request.
     Garbage,
     /// It is too long.
     Long,
-    /// It did not come in time.
+    /// It did not arrive in time.
     Late,
-    /// The client is gone, or has sent nothing.
+    /// The client disconnected or sent nothing.
     Gone,
 }
 
-/// What is answered.
+/// An answer.
 pub struct Answer {
     pub status: &'static str,
     pub content_type: &'static str,
@@ -44,13 +44,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A page that says no more than its status.
+    /// Returns a page that contains only its status.
     pub fn plain(status: &'static str) -> Answer {
         Answer { status, content_type: "text/plain; charset=utf-8", more: "", body: format!("{status}\n") }
     }
 }
 
-/// When a client that connects now must be done.
+/// Returns when the exchange with a client that connects now must be complete.
 pub fn deadline() -> Instant {
     Instant::now() + REQUEST_TIMEOUT
 }
@@ -97,7 +97,7 @@ fn parse(head: &[u8]) -> Option<Request> {
     if words.next().is_some() || !is_name || !version.starts_with("HTTP/1.") {
         return None;
     }
-    // A proxy's form has the host before the path, and that one counts.
+    // The form for proxies has the host before the path. That host counts.
     let (mut host, path) = match target.strip_prefix("http://") {
         Some(rest) => {
             let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -111,7 +111,8 @@ fn parse(head: &[u8]) -> Option<Request> {
     }
     let (mut accepts, mut named) = (Vec::new(), 0);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        // Some servers take `Host :` for a Host, others do not: that would deceive one of them.
+        // Some servers accept `Host :` as a Host header and others do not. A proxy and this server could disagree
+        // about the host.
         if name.contains(char::is_whitespace) {
             return None;
         }
@@ -125,11 +126,11 @@ fn parse(head: &[u8]) -> Option<Request> {
     let host = host.map(str::to_owned);
     let request =
         Request { method: method.to_owned(), path: path.to_owned(), accept: accepts.join(","), host };
-    // Two Host headers are an attempt to deceive a proxy.
+    // A request with two Host headers tries to deceive a proxy.
     (named <= 1).then_some(request)
 }
 
-/// The head of an answer.
+/// Formats the head of an answer.
 fn head(Answer { status, content_type, more, body }: &Answer) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n{more}Cache-Control: \
@@ -138,7 +139,8 @@ fn head(Answer { status, content_type, more, body }: &Answer) -> String {
     )
 }
 
-/// Writes what can be written of an answer without waiting. What was asked by then is read, so that it gets there.
+/// Writes as much of an answer as possible without waiting. It first reads the request that has arrived, so that
+/// closing the connection does not discard the answer.
 pub fn answer_at_once(mut stream: &TcpStream, answer: &Answer) {
     if stream.set_nonblocking(true).is_ok() {
         let _ = stream.read(&mut [0; LONGEST]);
@@ -146,13 +148,13 @@ pub fn answer_at_once(mut stream: &TcpStream, answer: &Answer) {
     }
 }
 
-/// Writes an answer, without its body if only the head was asked for, and ends the connection.
+/// Writes an answer and ends the connection. The body is left out if only the head was requested.
 pub fn answer(stream: &TcpStream, answer: &Answer, head_only: bool, until: Instant) {
     let mut text = head(answer);
     if !head_only {
         text += &answer.body;
     }
-    // A client that does not read gets no answer.
+    // If the client does not read, the connection ends without an answer.
     if write(stream, text.as_bytes(), until).is_ok() {
         finish(stream, until);
     }
@@ -175,7 +177,7 @@ fn write(mut stream: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Result
     Ok(())
 }
 
-/// Reads what is left of the request: to close before that would take the answer back.
+/// Reads the rest of the request: closing the connection earlier would discard the answer.
 fn finish(mut stream: &TcpStream, until: Instant) {
     let _ = stream.shutdown(Shutdown::Write);
     let (mut read, mut part) = (0, [0; 4096]);
@@ -196,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_read() {
+    fn requests_are_parsed_strictly() {
         let request =
             parse(b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\naccept: text/plain\r\nAccept: */*").unwrap();
         assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/metrics"));

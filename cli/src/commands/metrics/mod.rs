@@ -1,5 +1,5 @@
-//! `metrics`: writes counts and histograms for dashboards to standard output, into a file or over HTTP. The counts live
-//! in the segments and survive every process, this one included.
+//! `metrics`: writes counts and histograms for dashboards to standard output, into a file or over HTTP. The counts
+//! are stored in the segments and survive every process, including this one.
 
 mod connections;
 mod hosts;
@@ -47,10 +47,10 @@ pub struct Metrics {
     /// One JSON object per limiter: as --format ndjson
     #[arg(long, conflicts_with_all = ["format", "listen"])]
     pub json: bool,
-    /// Into this file, which is replaced as a whole each time; - for standard output
+    /// Write to this file, which is replaced as a whole each time; - for standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "listen")]
     pub output: Option<PathBuf>,
-    /// Again and again, such as each 15s, until SIGINT or SIGTERM [default: once]
+    /// Repeat at this interval, such as 15s, until SIGINT or SIGTERM [default: once]
     #[arg(long, value_parser = interval, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "listen")]
     pub every: Option<Duration>,
     /// Answer HTTP requests for /metrics on this address, such as 127.0.0.1:9464, or a port of 127.0.0.1; port 0 takes a
@@ -95,9 +95,9 @@ impl Command for Metrics {
                 write(&render(&seen, self)?, path)
             });
             match put {
-                // The reader of standard output is gone.
+                // Standard output is closed.
                 Err(failure @ Failure::Io(_)) if path.is_none() => return Err(failure),
-                // A full disk may have room again.
+                // The write may succeed later, for example when a full disk has room again.
                 Err(failure) => complaints.once(failure.to_string()),
                 Ok(()) => {}
             }
@@ -108,7 +108,7 @@ impl Command for Metrics {
     }
 }
 
-/// All limiters, or the one that is asked for, which must be there.
+/// Returns all limiters, or the requested one, which must exist.
 fn observe(place: &Place, args: &Metrics) -> Result<Vec<Observed>, Failure> {
     let seen = observation::observe(place, args.name.as_deref())?;
     match &args.name {
@@ -133,19 +133,19 @@ fn write(text: &str, path: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Says which limiters could not be looked at, after the others were.
+/// Reports the limiters that could not be read, after the others were written.
 fn report(seen: Vec<Observed>) -> ExitCode {
     let failures = seen.into_iter().filter_map(|one| one.snapshot.err());
     failures.fold(ExitCode::SUCCESS, |_, failure| failure.report())
 }
 
-/// Messages that were printed already: with `--every` once is enough.
+/// Messages that were already printed. With `--every`, each is printed only once.
 #[derive(Default)]
 struct Complaints(BTreeSet<String>);
 
 impl Complaints {
     fn once(&mut self, message: String) {
-        // Messages hold numbers and times; they must not fill the memory.
+        // Messages contain numbers and times, so the set is bounded to limit memory.
         if self.0.len() < 100 && self.0.insert(message.clone()) {
             output::remark(&message);
         }

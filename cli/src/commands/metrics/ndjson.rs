@@ -60,8 +60,8 @@ fn rule(rule: &RuleSnapshot) -> Json {
     object! { "unit": &rule.unit }.and(fields(rule).collect())
 }
 
-/// The fields of one struct that metrics show, by the names of their metrics. Inside an object the name of the struct is
-/// left out.
+/// Returns the fields of one struct that metrics show, by the names of their metrics. Inside an object, the name of
+/// the struct is left out.
 fn fields<P: Part>(part: &P) -> impl Iterator<Item = (Cow<'static, str>, Value)> + '_ {
     shown_fields(part).filter_map(|(field, value)| {
         let prefix = P::STRUCT.word() + "_";
@@ -77,7 +77,7 @@ fn fields<P: Part>(part: &P) -> impl Iterator<Item = (Cow<'static, str>, Value)>
     })
 }
 
-/// How many up to each bound, all smaller ones included; in order, so no map of texts.
+/// Returns the cumulative count for each bound, as a list of pairs to keep the order.
 fn histogram(counts: &[u64; 16], sum: Duration) -> Json {
     let bound = |bound: Option<u64>| bound.map_or(Value::from("+Inf"), Value::from);
     let buckets = cumulative(counts).map(|(most, count)| json::list([bound(most), count.into()]));

@@ -1,4 +1,4 @@
-//! Looks at limiters for `metrics`.
+//! Reads limiters for `metrics`.
 
 use crate::open;
 use crate::options::Place;
@@ -7,13 +7,13 @@ use crate::ui::failure::Failure;
 use shmlimit::metrics::{self, Format};
 use shmlimit::{Limiter, Snapshot};
 
-/// A limiter, or why it cannot be looked at.
+/// A limiter's snapshot, or why it cannot be read.
 pub struct Observed {
     pub name: String,
     pub snapshot: Result<Snapshot, Failure>,
 }
 
-/// All limiters there are, or the one of that name. One that vanishes meanwhile is left out.
+/// Reads all limiters, or the one with that name. A limiter that vanishes in the meantime is left out.
 pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Observed>, Failure> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
@@ -35,7 +35,7 @@ pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Observed>, Failu
     Ok(seen)
 }
 
-/// The metrics of these limiters.
+/// Returns the metrics of these limiters as text.
 pub fn text(seen: &[Observed], format: Format) -> String {
     metrics::text(format, seen.iter().map(|one| (one.name.as_str(), one.snapshot.as_ref().ok())))
 }

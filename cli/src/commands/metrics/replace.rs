@@ -1,4 +1,4 @@
-//! Replaces a file atomically: a reader finds the old text or the new one.
+//! Replaces a file atomically: a reader finds either the old or the new text.
 
 use crate::platform;
 use crate::ui::failure::Failure;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Puts the text there. It is not flushed to the disk: after a power failure it is measured anew.
+/// Replaces the text of a file. The text is not flushed to disk: after a power failure it is written again anyway.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
     let cannot = |error: io::Error| Failure::Command(format!("cannot write {}: {error}", path.display()), 1);
     let Some(name) = path.file_name() else {
@@ -18,7 +18,8 @@ pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
             "{message}; use - for standard output, and a shell's > for devices"
         )));
     }
-    // Beside it, because only there it can be renamed; hidden and without its ending, so that nobody collects it.
+    // The temporary file is in the same directory, because rename works only there. It is hidden and has another
+    // extension, so that no collector reads it.
     let beside = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     let replaced = write(&beside, text).and_then(|()| fs::rename(&beside, path));
     if replaced.is_err() {
@@ -27,18 +28,18 @@ pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
     replaced.map_err(cannot)
 }
 
-/// Nothing, or a regular file. Never a device or a pipe, nor a name such as /dev/stdout, whatever it leads to: the whole
-/// machine would miss it.
+/// Returns whether the path is missing or a regular file. Replacing a device, a pipe or a name such as /dev/stdout
+/// would break it for the whole machine.
 fn may_be_replaced(path: &Path) -> bool {
     !platform::is_device(path) && fs::metadata(path).map_or(true, |there| there.is_file() || there.is_dir())
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    // Writing it would be a signal that ends the program.
+    // The system would send a signal that ends this process.
     if text.len() as u64 > platform::largest_file() {
         return Err(io::Error::other("it is larger than the files that this process may write (ulimit -f)"));
     }
-    // One that is there is what a killed process of this number left, or a trap: it is not written to.
+    // An existing file was left by a killed process with the same id, or is a trap. Do not write to it.
     let _ = fs::remove_file(path);
     platform::create_public(path)?.write_all(text.as_bytes())
 }
@@ -49,7 +50,7 @@ mod tests {
     use std::os::unix::fs::{FileTypeExt, symlink};
 
     #[test]
-    fn a_pipe_or_a_device_is_not_replaced() {
+    fn pipe_or_device_is_not_replaced() {
         let place = tempfile::tempdir().unwrap();
         let pipe = place.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -59,9 +60,9 @@ mod tests {
         assert!(!may_be_replaced(Path::new("/dev/null")) && !may_be_replaced(Path::new("/dev/stdout")));
     }
 
-    /// The name is easily guessed, and some directories are for several users to write.
+    /// The name is easy to guess, and several users may be able to write to the directory.
     #[test]
-    fn a_link_in_the_place_of_the_temporary_file_is_not_followed() {
+    fn link_in_place_of_the_temporary_file_is_not_followed() {
         let place = tempfile::tempdir().unwrap();
         let [victim, trap] = ["victim", "trap"].map(|name| place.path().join(name));
         fs::write(&victim, "precious").unwrap();

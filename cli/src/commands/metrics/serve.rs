@@ -1,4 +1,5 @@
-//! `--listen`: a small HTTP server. Each scrape reads the limiters again, so they may come and go.
+//! `--listen`: a small HTTP server. Each scrape reads the limiters again, so limiters may be created and removed
+//! meanwhile.
 
 use super::connections::{Connection, Connections, Phase};
 use super::hosts::{Hosts, without_port};
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long answers that are under way may take when it is time to end.
+/// How long the server waits for unfinished answers when it shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 const PAGE: &str = "<!doctype html><html lang=\"en\"><title>shmlimit</title><h1>shmlimit</h1>\
@@ -25,20 +26,20 @@ const PAGE: &str = "<!doctype html><html lang=\"en\"><title>shmlimit</title><h1>
 struct Server {
     place: Place,
     name: Option<String>,
-    /// One observation at a time, however many requests there are.
+    /// Allows one observation at a time, however many requests there are.
     looking: Mutex<()>,
     hosts: Hosts,
     connections: Connections,
 }
 
-/// An address, and the name that it was given by.
+/// A socket address, and the host name that it was given as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     address: SocketAddr,
     name: Option<String>,
 }
 
-/// Serves until a signal ends it. Requests may name the hosts in `allowed` besides the server's own.
+/// Serves until a signal ends the process. Requests may name the hosts in `allowed` in addition to the server's own.
 pub fn run(
     place: &Place,
     name: Option<&str>,
@@ -61,7 +62,7 @@ pub fn run(
         hosts: Hosts::new(address, listen.name.as_deref(), allowed),
         connections: Connections::default(),
     });
-    // Standard output may be closed; that is no reason not to serve.
+    // The server also works if standard output is closed.
     let _ = output::line(&format!("listening on http://{address}/metrics"));
     let accepting = Arc::clone(&server);
     std::thread::Builder::new().name("accept".to_owned()).spawn(move || accept(&listener, &accepting))?;
@@ -92,7 +93,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 
 fn accept(listener: &TcpListener, server: &Arc<Server>) {
     for stream in listener.incoming() {
-        // Such as too many open files: there may be fewer in a moment.
+        // The error may be temporary, such as too many open files.
         let Ok(stream) = stream else {
             std::thread::sleep(Duration::from_millis(50));
             continue;
@@ -100,13 +101,13 @@ fn accept(listener: &TcpListener, server: &Arc<Server>) {
         let connection = match server.connections.enter(stream) {
             Ok(connection) => connection,
             Err(stream) => {
-                // Answer at once or not at all: no other client waits here.
+                // Answer without waiting, because this thread accepts all clients.
                 http::answer_at_once(&stream, &Answer::plain("503 Service Unavailable"));
                 continue;
             }
         };
         let serving = Arc::clone(server);
-        // Without a thread the connection is dropped, and closed.
+        // If the thread cannot start, the connection is dropped and closed.
         let _ =
             std::thread::Builder::new().name("scrape".to_owned()).spawn(move || serving.serve(&connection));
     }
@@ -126,7 +127,7 @@ impl Server {
             Err(Bad::Late) => (Answer::plain("408 Request Timeout"), false),
         };
         connection.enter(Phase::Writing);
-        // What was asked in time is answered in its own time.
+        // A request that arrived in time has the full time for its answer.
         http::answer(stream, &answer, head_only, http::deadline());
     }
 
@@ -168,7 +169,7 @@ impl Server {
     }
 }
 
-/// The answer for a foreign host. Its name has plain characters only.
+/// Returns the answer for a foreign host. The host was checked and has plain characters only.
 fn misdirected(host: &str) -> Answer {
     let body = format!(
         "This server does not answer for the host {host}. Ask for it by its address, or start it with --allow-host {host}.\n"
@@ -176,7 +177,7 @@ fn misdirected(host: &str) -> Answer {
     Answer { body, ..Answer::plain("421 Misdirected Request") }
 }
 
-/// Whether OpenMetrics is among what is accepted, and not as the last choice.
+/// Returns whether the client accepts OpenMetrics, and not as its last choice.
 fn wants_openmetrics(accept: &str) -> bool {
     accept.split(',').any(|kind| {
         let mut parts = kind.split(';').map(str::trim);
@@ -187,7 +188,7 @@ fn wants_openmetrics(accept: &str) -> bool {
     })
 }
 
-/// `127.0.0.1:9464`, `[::1]:9464`, `localhost:9464`, or a port alone.
+/// Parses `127.0.0.1:9464`, `[::1]:9464`, `localhost:9464`, or a port alone.
 pub fn address(text: &str) -> Result<Listen, String> {
     let whole = if text.parse::<u16>().is_ok() { format!("127.0.0.1:{text}") } else { text.to_owned() };
     let mut found = whole.to_socket_addrs().map_err(|_| "must be an address such as 127.0.0.1:9464")?;
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_chooses_the_format() {
+    fn accept_header_chooses_the_format() {
         let prometheus_2 =
             "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert!(wants_openmetrics(prometheus_2));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read() {
+    fn addresses_are_parsed() {
         assert_eq!(address("9464").unwrap().address.to_string(), "127.0.0.1:9464");
         assert_eq!(address("[::1]:0").unwrap().address.to_string(), "[::1]:0");
         assert_eq!(address("localhost:1").unwrap().name.as_deref(), Some("localhost"));

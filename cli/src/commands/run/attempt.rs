@@ -23,25 +23,25 @@ pub struct Attempt<'a> {
     pub args: &'a Run,
     pub limiter: &'a Limiter,
     pub number: u32,
-    /// Whether there is no other after it.
+    /// Whether no other attempt can follow.
     pub is_last: bool,
 }
 
 impl Attempt<'_> {
-    /// Makes it. Says how the command ended, and whether to try again.
+    /// Makes the attempt. Returns how the command ended, and whether to try again.
     pub fn make(
         &self,
         grant: Grant<'_>,
         monitor: &mut OutputMonitor,
     ) -> Result<(ChildExit, Option<Retry>), Failure> {
-        // The end that is written to is found by name, so it stays open as long as the command runs.
+        // `record` finds the writing end by its name, so the end stays open while the command runs.
         let (command, _writer) = self.command(monitor).map_err(cannot_monitor)?;
         let program = command.get_program().to_owned();
         let began = Instant::now();
         let mut child = match platform::start(command) {
             Ok(child) => child,
             Err(error) => {
-                // The call was never made: it gets back what it took.
+                // The call was never made, so its cost is returned.
                 warn(grant.cancel());
                 let (code, hint) = match error.kind() {
                     ErrorKind::NotFound => (NOT_FOUND, texts::not_found(&program.to_string_lossy())),
@@ -67,7 +67,7 @@ impl Attempt<'_> {
             Some(retry) if !self.is_last && !end.was_called_off() => Some(retry),
             _ => None,
         };
-        // While the last one is over but for our own end, a signal must not change the code.
+        // If nothing remains to be done except to exit, a signal must not change the exit code.
         if retry.is_some() || monitor.is_watching() {
             child.restore_signals().map_err(cannot_wait)?;
             monitor.flush().map_err(cannot_monitor)?;
@@ -75,14 +75,14 @@ impl Attempt<'_> {
         Ok((end, retry))
     }
 
-    /// The command, and the writing end of the record channel.
+    /// Returns the command and the writing end of the record channel.
     fn command(&self, monitor: &mut OutputMonitor) -> io::Result<(Command, Option<PipeWriter>)> {
         let args = self.args;
         let (program, arguments) =
             args.command.split_first().unwrap_or_else(|| unreachable!("clap requires one"));
         let mut command = platform::command(program);
         command.args(arguments).env(ENV_LIMITER, self.limiter.name());
-        // Another one's, if this runs inside of it.
+        // If this process runs inside another `run`, these variables belong to that one.
         command.env_remove(ENV_RUN).env_remove(ENV_ATTEMPT);
         if let Some(directory) = &self.place.dir {
             command.env(ENV_DIRECTORY, std::path::absolute(directory)?);
@@ -110,21 +110,21 @@ impl Attempt<'_> {
         Ok((command, Some(writer)))
     }
 
-    /// Whether anything may be recorded here.
+    /// Returns whether this attempt may record an outcome.
     fn may_record(&self) -> bool {
         let has_breaker = || self.limiter.policy().is_ok_and(|it| it.breaker().kind() != BreakerKind::None);
         !self.is_plain() || has_breaker()
     }
 
-    /// Whether no option says how the call ended.
+    /// Returns whether no option specifies how to determine the outcome.
     fn is_plain(&self) -> bool {
         let args = self.args;
         self.exits().is_none() && args.status_fd.is_none() && args.status_from.is_none()
     }
 
-    /// While the breaker is not normal, only outcomes end its probing, so a plain run records exit code 0 as a success
-    /// (R146). Any other exit code may mean anything. The grant tells a probe from a call granted before the probing
-    /// began (R140).
+    /// Returns whether the call was a probe and ended well. While the breaker is not normal, only outcomes end its
+    /// probing, so a plain run records exit code 0 as a success (R146). Any other exit code may mean anything. The
+    /// grant distinguishes a probe from a call granted before the probing began (R140).
     fn is_probe_that_ended_well(&self, end: &ChildExit) -> bool {
         let is_normal = || self.limiter.state().is_ok_and(|state| state == BreakerState::Normal);
         self.is_plain() && end.code() == Some(0) && !is_normal()
@@ -147,8 +147,8 @@ impl Attempt<'_> {
     }
 }
 
-/// How the command ended is the answer, whatever becomes of the permit: at the latest it comes back when this process
-/// ends, in a moment.
+/// Reports an error of recording only as a warning. The exit code is the command's, even if the permit could not be
+/// released: it is reclaimed soon, when this process ends.
 fn warn<T>(outcome: Result<T, shmlimit::Error>) -> Option<T> {
     outcome.map_err(|error| output::remark(&format!("warning: {error}"))).ok()
 }

@@ -3,11 +3,12 @@
 use super::parsed_outcome::ParsedOutcome;
 use shmlimit::NetError;
 
-/// `EX_TEMPFAIL` of sysexits: later it may work.
+/// `EX_TEMPFAIL` of sysexits: the command may work later.
 const TEMPORARY: u8 = 75;
 
-/// Made for `curl -f`, which succeeds only if the server did. Not in it is 22, an answer of 400 or more: most of those
-/// are the caller's own fault and say nothing about the server. Nor is what went wrong on this side.
+/// The exit codes of `curl -f`, which succeeds only if the server did. Code 22, a status of 400 or more, is not
+/// included: most of those are the caller's fault and say nothing about the server. Local errors are not included
+/// either.
 const CURL: [(u8, ParsedOutcome); 13] = [
     (5, ParsedOutcome::Error(NetError::Dns)),
     (6, ParsedOutcome::Error(NetError::Dns)),
@@ -24,10 +25,10 @@ const CURL: [(u8, ParsedOutcome); 13] = [
     (97, ParsedOutcome::Error(NetError::Connection)),
 ];
 
-/// Its 8, an answer that was an error, is not in it for the same reason.
+/// The exit codes of `wget`. Its code 8, an error status, is not included for the same reason.
 const WGET: [(u8, ParsedOutcome); 1] = [(4, ParsedOutcome::Error(NetError::Connection))];
 
-/// One `--exit`.
+/// One entry of `--exit`.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry {
     One(u8, ParsedOutcome),
@@ -52,7 +53,7 @@ impl Entry {
     }
 }
 
-/// All that exit codes say; of those not named, nothing.
+/// The outcomes of exit codes. Other exit codes say nothing about the call.
 #[derive(Debug)]
 pub struct ExitCodes(Vec<(u8, ParsedOutcome)>);
 
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_curl_calls_an_error_of_400_or_more_says_nothing_until_somebody_says_so() {
+    fn curl_error_of_400_or_more_says_nothing_unless_an_option_maps_it() {
         assert_eq!(exits(&["curl"]).outcome_of(22), None);
         assert_eq!(exits(&["curl", "22=throttled"]).outcome_of(22), Some(ParsedOutcome::Status(429)));
         assert_eq!(exits(&["curl"]).outcome_of(6), Some(ParsedOutcome::Error(NetError::Dns)));
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_map_is_refused() {
+    fn invalid_exit_map_is_refused() {
         for wrong in ["", "=", "22", "256=ok", "-1=ok", "22=", "22=fine", "x=ok"] {
             assert!(Entry::parse(wrong).is_err(), "{wrong:?}");
         }

@@ -5,33 +5,34 @@ use crate::ui::output;
 use regex_lite::{Regex, RegexBuilder};
 use std::time::{Duration, Instant};
 
-/// How much of a line a small pattern searches.
+/// The number of bytes of a line that a small pattern searches.
 const LONGEST_LINE: usize = 64 << 10;
-/// A pattern that takes at most this much memory compiled is small. Few patterns are larger.
+/// The compiled size in bytes up to which a pattern is small. Few patterns are larger.
 const SMALL: usize = 1 << 10;
-/// The largest pattern.
+/// The maximum compiled size of a pattern in bytes.
 const LARGEST: usize = 16 << 10;
 /// How long one line is searched for further matches. The last match counts.
 const LONGEST_SEARCH: Duration = Duration::from_millis(30);
-/// For how long one stream is searched in all, beside a tenth of the time that has passed: a command that runs for long may
-/// say much. The output waits meanwhile. There are two streams.
+/// How long one stream is searched in total, in addition to a tenth of the elapsed time: a command that runs longer
+/// may write more. The output waits during the search. There are two streams.
 const LONGEST_IN_ALL: Duration = Duration::from_millis(500);
 const SHARE_OF_TIME: u32 = 10;
-/// How much of the end is searched all the same, and for how long: the last match counts.
+/// The number of bytes at the end of a stream that are searched even after the time is used up, and the time for
+/// that: the last match counts.
 const TAIL: usize = 64 << 10;
 const LONGEST_AT_END: Duration = Duration::from_millis(100);
-/// The clock is read once for so many bytes of lines.
+/// The clock is read once for this many bytes of lines.
 const BETWEEN_READINGS: usize = 1 << 10;
 
-/// A pattern, and how much of a line it may search. The time of a search grows with the product of both; it was at most
-/// some 50 ms where it was measured.
+/// A pattern, and how many bytes of a line it may search. The search time grows with the product of both; the longest
+/// measured time was about 50 ms.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
     longest_line: usize,
 }
 
-/// Reads a pattern that has a group for the status.
+/// Parses a pattern, which must have a group for the status.
 pub fn pattern(text: &str) -> Result<Pattern, String> {
     let sizes = (0..).map(|doubled| SMALL << doubled).take_while(|size| *size <= LARGEST);
     let mut why = String::new();
@@ -45,7 +46,8 @@ pub fn pattern(text: &str) -> Result<Pattern, String> {
             Err(error) => why = error.to_string(),
         }
     }
-    // The library distinguishes the two errors only in its message; building a pattern without a limit may take long.
+    // The library distinguishes the two errors only by its message. Building the pattern without a limit could take
+    // long.
     Err(if why.contains("size limit") {
         format!(
             "is too large: compiled it takes more than {} KiB, and searching would take too long; use fewer or smaller \
@@ -57,19 +59,19 @@ pub fn pattern(text: &str) -> Result<Pattern, String> {
     })
 }
 
-/// The lines of one stream.
+/// Searches the lines of one stream.
 #[derive(Debug)]
 pub struct LineSearch {
     pattern: Pattern,
     line: Vec<u8>,
     began: Instant,
-    /// How long searching has taken.
+    /// The time spent on searching.
     searched: Duration,
-    /// From here on `line` is the end of the output, of any number of lines.
+    /// Whether the time is used up. From then on `line` holds the end of the output, which may be several lines.
     gave_up: bool,
 }
 
-/// Lines that are searched between two readings of the clock.
+/// A group of lines that are searched between two clock reads.
 struct Stretch {
     began: Instant,
     bytes: usize,
@@ -86,7 +88,7 @@ impl LineSearch {
         }
     }
 
-    /// Hears what comes next; the last word in it, if there is one.
+    /// Searches the next bytes of the stream. Returns the last outcome in them, if any.
     pub fn feed(&mut self, bytes: &[u8]) -> Option<ParsedOutcome> {
         let mut found = None;
         let mut stretch: Option<Stretch> = None;
@@ -119,7 +121,7 @@ impl LineSearch {
         found
     }
 
-    /// Counts what searching has taken since then, and begins another stretch.
+    /// Adds the search time since `since`. Gives up if the time is used up, and begins another stretch.
     fn spend(&mut self, since: Instant) -> Option<Stretch> {
         let began = Instant::now();
         self.searched += began.duration_since(since);
@@ -133,7 +135,7 @@ impl LineSearch {
         Some(Stretch { began, bytes: 0 })
     }
 
-    /// The last line ends here, without a line feed.
+    /// Ends the last line, which may have no line feed.
     pub fn end(&mut self) -> Option<ParsedOutcome> {
         let began = Instant::now();
         if !self.gave_up {
@@ -143,7 +145,7 @@ impl LineSearch {
         let all = std::mem::take(&mut self.line);
         let mut tail = &all[all.len().saturating_sub(TAIL)..];
         if tail.len() == TAIL {
-            // What is left of the first line may match as no whole line does.
+            // The first line may be cut off, so a match in it may not match the whole line.
             tail = tail.iter().position(is_end).map_or(&[], |end| &tail[end..]);
         }
         for line in tail.rsplit(is_end) {
@@ -156,7 +158,7 @@ impl LineSearch {
         None
     }
 
-    /// Searches the line that has ended. `began` is when the search did, or a little before.
+    /// Searches the line that has ended. `began` is the time when the search began, or slightly earlier.
     fn search(&mut self, began: Instant) -> Option<ParsedOutcome> {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
@@ -169,7 +171,7 @@ impl LineSearch {
             }
         }
         let found = last?;
-        // With alternatives, the group of the one that was found.
+        // In a pattern with alternatives, only the group of the matching one is set.
         let word = found.iter().skip(1).flatten().next()?;
         ParsedOutcome::parse(word.as_str())
     }
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_that_matches_counts_however_it_arrives() {
+    fn last_matching_line_counts_however_it_arrives() {
         let mut lines = lines("^HTTP/[0-9.]+ ([0-9]+)");
         assert_eq!(lines.feed(b"HTTP/1.1 301 Moved\r\n\r\nHT"), Some(ParsedOutcome::Status(301)));
         assert_eq!(lines.feed(b"TP/2 4"), None);
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_needs_no_line_feed_and_bytes_need_not_be_text() {
+    fn last_line_needs_no_line_feed_and_bytes_need_not_be_text() {
         let mut lines = lines("status=([0-9]+)");
         assert_eq!(lines.feed(b"\xff\xfe\x00\nstatus=5"), None);
         assert_eq!(lines.feed(b"03"), None);
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_bounded() {
+    fn endless_line_is_bounded() {
         let mut lines = lines("(4[0-9]+)$");
         for _ in 0..1000 {
             lines.feed(&[b'x'; 4096]);
@@ -212,9 +214,9 @@ mod tests {
         assert_eq!(lines.feed(b"429\n"), Some(ParsedOutcome::Status(429)));
     }
 
-    /// Each of these took seconds, the second one eleven.
+    /// Without the limits each of these patterns took seconds; the second one took eleven.
     #[test]
-    fn a_hostile_pattern_is_refused_or_sees_less_of_a_line() {
+    fn hostile_pattern_is_refused_or_searches_less_of_a_line() {
         for (text, most) in
             [("((a?){1000}){1000}b", None), ("((a?){200}b)", None), ("((a?){40}b)", Some(8 << 10))]
         {
@@ -225,9 +227,9 @@ mod tests {
         assert_eq!(pattern("HTTP/[0-9.]+ ([0-9]+)").unwrap().longest_line, LONGEST_LINE);
     }
 
-    /// Asserts no time, which no test should do: without the end of the search this takes minutes.
+    /// Does not assert a time, because tests should not. Without the time limit this search takes minutes.
     #[test]
-    fn a_line_full_of_matches_is_not_searched_by_its_square() {
+    fn line_full_of_matches_is_not_searched_in_quadratic_time() {
         let mut lines = lines("(4)(?:.*x)?");
         let mut line = vec![b'4'; LONGEST_LINE];
         line.push(b'\n');
@@ -236,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_takes_long_to_search_is_no_longer_searched() {
+    fn stream_that_takes_long_to_search_is_no_longer_searched() {
         let mut lines = lines("(4)(?:.*x)?");
         let mut line = vec![b'4'; LONGEST_LINE];
         line.push(b'\n');
-        // Each of them takes as long as one line may.
+        // Each of these lines takes as long as one line may.
         let most = (2 * LONGEST_IN_ALL).div_duration_f64(LONGEST_SEARCH) as usize;
         assert!((0..most).any(|_| {
             lines.feed(&line);
@@ -256,15 +258,15 @@ mod tests {
         cut.resize(TAIL, b'x');
         lines.feed(&cut);
         assert_eq!(lines.end(), None, "neither the end nor a whole line");
-        // The end counts, whatever comes after it.
+        // The end is searched, even if other lines follow the match.
         assert_eq!(lines.feed(b"\ncode 503\ncode 4"), None);
         assert_eq!(lines.feed(b"29\nbye\n"), None);
         assert_eq!((lines.end(), lines.end()), (Some(ParsedOutcome::Status(429)), None));
     }
 
-    /// A command may say much if it takes its time.
+    /// A command that runs longer may write more output.
     #[test]
-    fn the_longer_a_command_runs_the_longer_it_may_be_searched() {
+    fn search_time_grows_with_the_run_time_of_the_command() {
         let mut lines = lines("([0-9]+)");
         lines.searched = 2 * LONGEST_IN_ALL;
         lines.began -= SHARE_OF_TIME * 2 * LONGEST_IN_ALL;
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_must_have_a_group() {
+    fn pattern_must_have_a_group() {
         assert!(pattern("too many").is_err());
         assert!(pattern("(unclosed").is_err());
         assert_eq!(

@@ -43,41 +43,42 @@ pub struct Run {
     /// be enough [default: any time]
     #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME")]
     pub timeout: Option<Duration>,
-    /// Run the command again if it was throttled (429), the server failed (5xx) or did not answer: at most so many times,
-    /// after the wait the server asks for, else a growing one. Its input is not repeated [default number: the limiter's,
-    /// by priority: user 2, background 5]
+    /// Run the command again if it was throttled (429), the server failed (5xx) or did not answer: at most this many
+    /// times, after the wait the server asks for, else a growing one. Its input is not repeated [default number: the
+    /// limiter's, by priority: user 2, background 5]
     #[arg(long, value_name = "N", num_args = 0..=1, value_parser = retries)]
     pub retries: Option<Option<u32>>,
-    /// Say nothing on standard error: the exit code says it all
+    /// Write nothing to standard error; only the exit code reports the result
     #[arg(long, short)]
     pub quiet: bool,
-    /// What an exit code of the command says of the call; may be repeated, the last one counts. OUTCOME is an HTTP status,
-    /// ok, throttled, connect_timeout, read_timeout, dns, connection or none. The word curl (for curl -f) or wget stands
-    /// for what is known of those. Unless told otherwise 0 is ok, 75 throttled, and the others say nothing; so does
-    /// curl's 22, which may be a mere 404
+    /// Outcome of the call for an exit code of the command; may be repeated, the last one counts. OUTCOME is an HTTP
+    /// status, ok, throttled, connect_timeout, read_timeout, dns, connection or none. The word curl (for curl -f) or
+    /// wget stands for the known codes of that program. By default 0 is ok, 75 throttled, and the others say nothing;
+    /// so does curl's 22, which may be a mere 404
     #[arg(long, value_parser = Entry::parse, value_name = "CODE=OUTCOME", value_delimiter = ',', help_heading = ENDED)]
     pub exit: Vec<Entry>,
     /// A descriptor on which the command may write the status, or all headers as `curl -D /dev/fd/3` does; of several
     /// responses the last counts
     #[arg(long, value_parser = texts::descriptor(), value_name = "N", help_heading = ENDED)]
     pub status_fd: Option<i32>,
-    /// A regular expression, for each line of the command's output; the last status (or OUTCOME) in its group counts. The
-    /// output is passed on as it comes, but for the command it is a pipe and no terminal. Of output that takes too
-    /// long to search only the end is searched, with a warning
+    /// A regular expression, for each line of the command's output; the last status (or OUTCOME) in its group counts.
+    /// The output is passed on as it comes, but the command writes to a pipe instead of a terminal. If searching the
+    /// output takes too long, only its end is searched, with a warning
     #[arg(long, value_parser = line_search::pattern, value_name = "PATTERN", help_heading = ENDED)]
     pub status_from: Option<Pattern>,
-    /// Which output that is; the other stays as it is
+    /// The output to search; the other one is not changed
     #[arg(long, value_enum, default_value = "both", requires = "status_from", value_name = "STREAM", help_heading = ENDED)]
     pub status_in: Streams,
     /// The command and its arguments
-    // Hyphens are the command's own only after its first word: a mistyped option must not become the command.
+    // Options of the command may only follow its first word, so that a mistyped option of `run` does not become the
+    // command.
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 const ENDED: &str = "How the call ended, for all who share the limiter";
 
-/// What `--status-from` looks at.
+/// The streams that `--status-from` searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Streams {
     Stdout,
@@ -126,13 +127,13 @@ impl Command for Run {
                         self.options.refused,
                     ));
                 }
-                // The command has run, and its code is the answer.
+                // The command has run, so its exit code is the result.
                 (Err(error), Some(end)) => {
                     refusal::failure(&limiter, error, self.options.needs(), self.options.refused).report();
                     return finish(monitor, end);
                 }
             };
-            // A leaky bucket sends calls out evenly (R25).
+            // A leaky bucket spaces calls evenly (R25).
             sleep(grant.delay(), &mut monitor)?;
             time_left.spend(asked.elapsed());
             let attempt = Attempt {
@@ -162,7 +163,7 @@ impl Command for Run {
     }
 }
 
-/// How much longer may be waited, if not for any time.
+/// The remaining time to wait; `None` means no limit.
 struct TimeLeft(Option<Duration>);
 
 impl TimeLeft {
@@ -175,7 +176,7 @@ impl TimeLeft {
     }
 }
 
-/// How often the limiter wants a call tried again (R76).
+/// How often the limiter's configuration says to retry a call (R76).
 fn usual_retries(limiter: &Limiter, priority: Priority) -> Result<u32, shmlimit::Error> {
     let backoff = limiter.policy()?.backoff();
     Ok(if priority == Priority::Background { backoff.retries_background } else { backoff.retries_user })
@@ -197,7 +198,7 @@ fn cannot_monitor(error: io::Error) -> Failure {
     Failure::Command(format!("cannot read the output of the command: {error}"), CANNOT_WAIT)
 }
 
-/// Between two attempts signals do what they would do to the command.
+/// Sleeps while no command runs. Signals have the effect that they would have on the command.
 fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
@@ -209,7 +210,7 @@ fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
     }
 }
 
-/// The rest of the output, then the code.
+/// Passes on the rest of the output, then returns the exit code.
 fn finish(monitor: OutputMonitor, end: ChildExit) -> Result<ExitCode, Failure> {
     match monitor.finish() {
         Err(error) if end.code() == Some(0) => {

@@ -1,7 +1,7 @@
 //! Reads what a command writes while it runs: the status descriptor, the record channel and the watched streams.
 //!
-//! One thread does it all, with the signals: it never reads without news and never writes without room (where the platform
-//! can tell), so that a slow reader holds up the command, as it would without us, and no signal.
+//! One thread does all of it, including signals. It never reads without data and never writes without room (where the
+//! platform can tell). So a slow reader delays the command, as it would without `run`, but does not delay signals.
 
 use super::line_search::LineSearch;
 use super::parsed_outcome::ParsedOutcome;
@@ -9,24 +9,24 @@ use crate::platform::{self, ChildEvents, PipeSource, Stream, WaitSource};
 use std::io::{self, ErrorKind, PipeWriter, pipe};
 use std::time::Duration;
 
-/// No server sends longer headers; a command may write for ever.
+/// No server sends longer headers. The limit is needed because a command may write forever.
 const LONGEST_TEXT: usize = 1 << 20;
-/// The most a pipe holds, unless an administrator says more.
+/// The capacity of a pipe, unless an administrator has raised it.
 const PIPE_HOLDS: usize = 1 << 20;
 const READ_AT_ONCE: usize = 64 << 10;
-/// What a pipe with any room takes without waiting (`PIPE_BUF`).
+/// The number of bytes that a pipe with any room accepts without blocking (`PIPE_BUF`).
 const WRITE_AT_ONCE: usize = 4096;
-/// One look at the time is enough.
+/// The maximum length of one wait. A longer wait wakes up once an hour and continues.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
-/// A text on its way to us.
+/// Text that the command writes into a pipe for this process.
 pub struct PipeText {
     from: Option<PipeSource>,
     text: Vec<u8>,
 }
 
 impl PipeText {
-    /// And the end that is written to.
+    /// Creates a pipe; returns the text and the writing end.
     pub fn new() -> io::Result<(PipeText, PipeWriter)> {
         let (from, to) = PipeSource::new()?;
         Ok((PipeText { from: Some(from), text: Vec::new() }, to))
@@ -51,8 +51,9 @@ impl PipeText {
         count
     }
 
-    /// The last response is what counts, from its first line on, which may be long ago. Without one it is the last line.
-    /// Half of the room is free then, so that it is not looked through again for every few bytes.
+    /// Drops old text. Keeps everything from the first line of the last response, which may be long ago; without a
+    /// response, keeps the last line. Afterwards half of the room is free, so that the text is not searched again
+    /// after every few bytes.
     fn shorten(&mut self) {
         let head = b"\nHTTP/";
         let last = self.text.windows(head.len()).rposition(|bytes| bytes == head);
@@ -63,17 +64,18 @@ impl PipeText {
             None => {}
         }
         if self.text.len() > LONGEST_TEXT {
-            // One head that does not end is no head; what it began with is enough. Its end stays too: another may begin.
+            // Headers this long without an end are not valid, so their beginning is enough. The end of the text stays
+            // too, because another response may begin there.
             self.text.drain(LONGEST_TEXT / 2..self.text.len() - READ_AT_ONCE);
         }
     }
 }
 
-/// A stream on its way through us.
+/// An output stream of the command that passes through this process.
 struct WatchedStream {
     which: Stream,
     from: Option<PipeSource>,
-    /// For those attempts that are to come.
+    /// The writing end, kept for later attempts.
     writer: Option<PipeWriter>,
     pending: Vec<u8>,
     passed: usize,
@@ -85,7 +87,7 @@ impl WatchedStream {
         self.passed == self.pending.len()
     }
 
-    /// What to wait for next.
+    /// Returns what to wait for next.
     fn source(&self) -> Option<WaitSource<'_>> {
         match self.is_empty() {
             true => self.from.as_ref().map(WaitSource::Pipe),
@@ -93,7 +95,7 @@ impl WatchedStream {
         }
     }
 
-    /// Reads some bytes; returns their number, and the outcome that was found in them.
+    /// Reads some bytes. Returns their number and the outcome found in them.
     fn read(&mut self) -> (usize, Option<ParsedOutcome>) {
         let Some(from) = &mut self.from else { return (0, None) };
         if self.passed == self.pending.len() {
@@ -110,7 +112,8 @@ impl WatchedStream {
         }
     }
 
-    /// Passes some on. A reader that is gone is the command's business: it finds the pipe closed at its next write.
+    /// Writes some pending bytes. If the reader has closed the stream, the command finds its pipe closed at the next
+    /// write.
     fn write(&mut self) -> io::Result<()> {
         let end = self.pending.len().min(self.passed + WRITE_AT_ONCE);
         let bytes = &self.pending[self.passed..end];
@@ -130,15 +133,15 @@ impl WatchedStream {
     }
 }
 
-/// All sources of one command's outcome.
+/// All sources of the outcome of one command.
 #[derive(Default)]
 pub struct OutputMonitor {
-    /// What the command writes to its status descriptor.
+    /// The text that the command writes to its status descriptor.
     pub status: Option<PipeText>,
-    /// What `record`, started by the command, tells us.
+    /// The message of a `record` that the command started.
     pub recorded: Option<PipeText>,
     streams: Vec<WatchedStream>,
-    /// The last word on the streams.
+    /// The last outcome found in the streams.
     found: Option<ParsedOutcome>,
     /// Why output could not be passed on.
     failed: Option<io::Error>,
@@ -160,18 +163,18 @@ impl OutputMonitor {
         Ok(())
     }
 
-    /// Where the command shall write a stream to, if it is watched.
+    /// Returns the pipe for a stream of the command, if the stream is watched.
     pub fn writer(&self, which: Stream) -> io::Result<Option<PipeWriter>> {
         let stream = self.streams.iter().find(|stream| stream.which == which);
         match stream {
-            // The reader is gone: as with the real stream, the command finds that out by writing.
+            // The reader has closed the stream. The command finds that out when it writes, as with the real stream.
             Some(WatchedStream { writer: None, .. }) => pipe().map(|(_, to)| Some(to)),
             Some(WatchedStream { writer: Some(to), .. }) => to.try_clone().map(Some),
             None => Ok(None),
         }
     }
 
-    /// Waits for events of `other`, but not longer than `most`, and reads the output meanwhile. Returns whether there are
+    /// Waits for events of `other`, but at most for `most`, and reads the output meanwhile. Returns whether there are
     /// such events.
     pub fn wait(&mut self, other: Option<&ChildEvents>, most: Option<Duration>) -> io::Result<bool> {
         let mut asked = vec![other.map(WaitSource::Command)];
@@ -205,8 +208,8 @@ impl OutputMonitor {
         Ok(first[0])
     }
 
-    /// Reads the output that the command wrote before it ended, and returns the outcome in it. Does not wait for other
-    /// processes that still have the pipe.
+    /// Reads the output that the command wrote before it ended, and returns the outcome in it. Does not wait for
+    /// other processes that still have the pipe open.
     pub fn command_ended(&mut self) -> Option<ParsedOutcome> {
         for intake in [&mut self.status, &mut self.recorded].into_iter().flatten() {
             let mut all = 0;
@@ -232,7 +235,7 @@ impl OutputMonitor {
         self.found.take()
     }
 
-    /// Passes on the output that was read so far, before this tool writes.
+    /// Passes on the output read so far, before this tool writes its own.
     pub fn flush(&mut self) -> io::Result<()> {
         while self.streams.iter().any(|stream| !stream.is_empty()) {
             self.wait(None, None)?;
@@ -240,12 +243,12 @@ impl OutputMonitor {
         Ok(())
     }
 
-    /// Whether there is output to pass on, or may be.
+    /// Returns whether there is, or may be, output to pass on.
     pub fn is_watching(&self) -> bool {
         !self.streams.is_empty()
     }
 
-    /// Passes on all later output, until processes that the command left behind have ended too, as in any pipe.
+    /// Passes on all later output, until the processes that the command left behind have ended too, as with any pipe.
     pub fn finish(mut self) -> io::Result<()> {
         (self.status, self.recorded) = (None, None);
         self.streams.iter_mut().for_each(|stream| stream.writer = None);

@@ -1,4 +1,4 @@
-//! The outcome of a call, parsed from a word that people type or commands print.
+//! The outcome of a call, parsed from a word that users type or commands print.
 
 use shmlimit::headers::Header;
 use shmlimit::{NetError, Outcome};
@@ -11,7 +11,7 @@ pub enum ParsedOutcome {
     Status(u16),
     /// There was no answer.
     Error(NetError),
-    /// Nothing about the server.
+    /// The outcome says nothing about the server.
     Nothing,
 }
 
@@ -19,7 +19,7 @@ const OK: u16 = 200;
 const THROTTLED: u16 = 429;
 
 impl ParsedOutcome {
-    /// A plain success.
+    /// A success without further information.
     pub const OK: ParsedOutcome = ParsedOutcome::Status(OK);
 
     pub fn parse(text: &str) -> Option<ParsedOutcome> {
@@ -34,7 +34,7 @@ impl ParsedOutcome {
         })
     }
 
-    /// The outcome of an HTTP status; none if the number is no status.
+    /// Returns the outcome of an HTTP status, or `None` if the number is not a status.
     pub fn from_status(status: u16) -> Option<ParsedOutcome> {
         (100..=599).contains(&status).then_some(ParsedOutcome::Status(status))
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_a_status_an_error_or_one_of_three_names() {
+    fn outcome_is_a_status_an_error_or_one_of_three_words() {
         assert_eq!(ParsedOutcome::parse("503"), Some(ParsedOutcome::Status(503)));
         assert_eq!(ParsedOutcome::parse("ok"), Some(ParsedOutcome::Status(200)));
         assert_eq!(ParsedOutcome::parse("throttled"), Some(ParsedOutcome::Status(429)));

@@ -9,15 +9,15 @@ use std::time::Duration;
 /// How the call ended, as far as that is known.
 #[derive(Debug)]
 pub enum Verdict {
-    /// So, and with these headers.
+    /// This outcome, with these headers.
     Parsed(ParsedOutcome, Vec<(String, String)>),
-    /// The command has recorded it.
+    /// The command recorded the outcome.
     Advice(RecordMessage),
     /// There is no information.
     Unknown,
 }
 
-/// That the command should run again.
+/// A decision to run the command again.
 #[derive(Debug)]
 pub struct Retry {
     pub why: String,
@@ -26,13 +26,13 @@ pub struct Retry {
 }
 
 impl Verdict {
-    /// From what was written to the status descriptor, what the pattern found, and what the exit code says.
+    /// Determines the outcome from the status descriptor's text, the pattern's match and the exit code.
     pub fn new(status: &str, pattern: Option<ParsedOutcome>, exit: Option<ParsedOutcome>) -> Verdict {
         let (code, headers) = response(status);
         let bare = || status.lines().rev().find_map(|line| ParsedOutcome::parse(line.trim()));
         let written = code.and_then(ParsedOutcome::from_status).or_else(bare);
         let found = match (written.or(pattern), exit) {
-            // The answer began well, but then the line broke.
+            // The response began well, but then the connection broke.
             (Some(found), Some(exit @ ParsedOutcome::Error(_))) if found.is_success() => Some(exit),
             (found, exit) => found.or(exit),
         };
@@ -42,12 +42,12 @@ impl Verdict {
         })
     }
 
-    /// The call went well; more is not known.
+    /// A success without further information.
     pub fn success() -> Verdict {
         Verdict::Parsed(ParsedOutcome::OK, Vec::new())
     }
 
-    /// Ends the call: records the outcome for all processes that share the limiter, and gives the permit back.
+    /// Ends the call: records the outcome for all processes that share the limiter, and releases the permit.
     pub fn record(
         self,
         grant: Grant<'_>,
@@ -94,7 +94,7 @@ mod tests {
     const SLOW: Option<ParsedOutcome> = Some(ParsedOutcome::Error(NetError::ReadTimeout));
 
     #[test]
-    fn the_descriptor_goes_before_the_pattern_and_that_before_the_exit_code() {
+    fn descriptor_overrides_pattern_and_pattern_overrides_exit_code() {
         assert_eq!(word("429\n", Some(ParsedOutcome::Status(503)), OK), Some(ParsedOutcome::Status(429)));
         assert_eq!(word("", Some(ParsedOutcome::Status(503)), OK), Some(ParsedOutcome::Status(503)));
         assert_eq!(word("", None, OK), OK);
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_broke_off_is_no_success() {
+    fn truncated_response_is_not_a_success() {
         assert_eq!(word("HTTP/1.1 200 OK\r\n\r\n", None, SLOW), SLOW);
         assert_eq!(word("HTTP/1.1 503 No\r\n\r\n", None, SLOW), Some(ParsedOutcome::Status(503)));
     }
 
     #[test]
-    fn a_bare_status_may_have_headers_too() {
+    fn bare_status_may_have_headers() {
         let Verdict::Parsed(word, headers) = Verdict::new("429\nRetry-After: 7\n", None, None) else {
             panic!()
         };

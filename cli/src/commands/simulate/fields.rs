@@ -1,4 +1,4 @@
-//! Reads one line of a script as an object of named fields. Each field is taken once; fields left over are an error.
+//! Parses one line of a script as an object of named fields. Each field is taken once; remaining fields are an error.
 
 use serde_json::{Map, Number, Value};
 use shmlimit::Policy;
@@ -16,12 +16,12 @@ impl Fields {
         }
     }
 
-    /// The field, if it is there; `null` is as good as nothing.
+    /// Takes the field if it exists. `null` counts as missing.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A whole number, not negative.
+    /// Takes a non-negative whole number.
     pub fn whole(&mut self, name: &str) -> Result<Option<u64>, String> {
         self.take(name).map(|value| whole(name, &value)).transpose()
     }
@@ -34,12 +34,12 @@ impl Fields {
         }
     }
 
-    /// The value of a response header: text, or a number as it would be written there.
+    /// Takes the value of a response header: text, or a number in the form that it would have there.
     pub fn header(&mut self, name: &str) -> Result<Option<String>, String> {
         self.take(name).map(|value| header(name, value)).transpose()
     }
 
-    /// Refuses fields that were not taken; `known` are the possible ones.
+    /// Refuses fields that were not taken. `known` are the possible ones.
     pub fn done(self, known: &[&'static str]) -> Result<(), String> {
         let Some(name) = self.0.keys().next() else { return Ok(()) };
         Err(match nearest(name, known.iter().copied()) {
@@ -49,7 +49,7 @@ impl Fields {
     }
 }
 
-/// A whole number, not negative; 3.0 is one.
+/// Parses a non-negative whole number. 3.0 is one.
 pub fn whole(name: &str, value: &Value) -> Result<u64, String> {
     let number = value.as_number().ok_or_else(|| format!("{name}: must be a number, not {}", kind(value)))?;
     number
@@ -58,7 +58,7 @@ pub fn whole(name: &str, value: &Value) -> Result<u64, String> {
         .ok_or_else(|| format!("{name}: must be a whole number from 0 to {}, not {number}", u64::MAX))
 }
 
-/// A float that is a whole number beyond doubt.
+/// Returns a float as an integer if it is exactly a whole number.
 fn exact(number: &Number) -> Option<u64> {
     const MOST: f64 = (1_u64 << 53) as f64;
     number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=MOST).contains(number)).map(|n| n as u64)
@@ -72,7 +72,7 @@ pub fn header(name: &str, value: Value) -> Result<String, String> {
     }
 }
 
-/// What a value is, in words.
+/// Describes the kind of a value in words.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -84,7 +84,7 @@ pub fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The policy with one key changed, or what is wrong with that.
+/// Returns the policy with one key changed, or why that is not possible.
 pub fn with_setting(policy: &Policy, key: &str, value: &Value) -> Result<Policy, String> {
     let text = match value {
         Value::String(text) => text.clone(),

@@ -1,6 +1,6 @@
 //! Formats times and numbers for people.
 
-/// A duration in nanoseconds: `1h 5m`, `2.5s`, `80ms`, `0s`.
+/// Formats a duration in nanoseconds: `1h 5m`, `2.5s`, `80ms`, `0s`.
 pub fn time(nanos: u64) -> String {
     const SECOND: u64 = 1_000_000_000;
     match nanos {
@@ -27,7 +27,7 @@ pub fn time(nanos: u64) -> String {
     }
 }
 
-/// A number with at most three digits behind the point; thousands and millions by a letter.
+/// Formats a number with at most three decimals; thousands and millions get a letter.
 pub fn number(value: f64) -> String {
     let (value, letter) = match value.abs() {
         large if large >= 1e9 => (value / 1e9, "G"),
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_the_unit_that_fits() {
+    fn times_use_a_fitting_unit() {
         let cases = [
             (0, "0s"),
             (999, "999ns"),

@@ -1,20 +1,20 @@
-//! Reads the lines of a script one at a time, with a bound on their length: a script may be endless.
+//! Reads the lines of a script one at a time. Their length is bounded, because a script may be endless.
 
 use std::io::{self, BufRead};
 
-/// The longest line that is read; more is no operation.
+/// The maximum length of a line. A longer line is not an operation.
 pub const LONGEST_LINE: usize = 1 << 20;
 
-/// One line, or why there is none to be had.
+/// One line, or why there is none.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'b> {
     Text(&'b [u8]),
-    /// It was longer than [`LONGEST_LINE`], and has been skipped.
+    /// The line was longer than [`LONGEST_LINE`] and was skipped.
     TooLong,
     End,
 }
 
-/// Reads the next line into `buffer`, without its end.
+/// Reads the next line into `buffer`, without its line ending.
 pub fn next<'b>(from: &mut impl BufRead, buffer: &'b mut Vec<u8>) -> io::Result<Line<'b>> {
     buffer.clear();
     let (mut any, mut too_long) = (false, false);
@@ -53,7 +53,7 @@ mod tests {
     use std::io::BufReader;
 
     #[test]
-    fn lines_end_at_their_end_however_they_arrive() {
+    fn lines_are_split_correctly_however_they_arrive() {
         for size in [1, 2, 3, 100] {
             let mut from = BufReader::with_capacity(size, &b"one\n\ntwo\r\nlast"[..]);
             let mut buffer = Vec::new();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_too_long_is_skipped_whole_and_not_kept() {
+    fn too_long_line_is_skipped_and_not_stored() {
         let mut text = vec![b'x'; LONGEST_LINE];
         text.push(b'\n');
         text.extend(std::iter::repeat_n(b'y', LONGEST_LINE + 1));

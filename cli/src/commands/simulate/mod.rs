@@ -49,12 +49,12 @@ pub struct Simulate {
     /// Draw the run into this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Say at the end on standard error what the run came to
+    /// Print a summary of the run to standard error at the end
     #[arg(long)]
     pub summary: bool,
 }
 
-/// Some line was no operation.
+/// At least one line was not a valid operation.
 const BAD_OPS: u8 = 1;
 
 impl Command for Simulate {
@@ -71,7 +71,8 @@ impl Command for Simulate {
             plot: self.plot.as_ref().map(|_| Plot::new(run.kind(), title(self, &config))),
             summary: self.summary.then(|| Summary::new(run.kind())),
         };
-        // Before anything is run: an answer of an hour must not be lost to a file that cannot be written.
+        // The file is created before the run, so that the result of a long run is not lost if the file cannot be
+        // written.
         let plot = self.plot.as_deref().map(|path| Ok::<_, Failure>((path, created(path)?))).transpose()?;
         let played = match self.script.as_deref().filter(|path| *path != Path::new("-")) {
             None => execute(&mut io::stdin().lock(), &mut run, &mut watch),
@@ -80,7 +81,7 @@ impl Command for Simulate {
                 execute(&mut BufReader::new(file), &mut run, &mut watch)
             }
         };
-        // A reader that goes away ends the run, and leaves what there is to be shown.
+        // If standard output is closed, the run ends, and the plot and the summary show what was done so far.
         if !matches!(&played, Ok(_) | Err(Failure::Io(_))) {
             return played.map(|_| ExitCode::SUCCESS);
         }
@@ -100,7 +101,7 @@ fn config(path: &Path) -> Result<Config, Failure> {
     Config::from_toml_alone(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
-/// What the picture is of: the provider and the files.
+/// Returns the title of the plot: the provider and the files.
 fn title(args: &Simulate, config: &Config) -> String {
     let stem =
         |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -117,7 +118,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("cannot read {}: {error}", path.display()))
 }
 
-/// Collects figures while a script runs.
+/// Collects figures for the plot and the summary while a script runs.
 struct StepObservers {
     plot: Option<Plot>,
     summary: Option<Summary>,
@@ -134,7 +135,7 @@ impl StepObservers {
     }
 }
 
-/// Runs a whole script. Returns how many of its lines were no operations.
+/// Runs a whole script. Returns how many of its lines were not valid operations.
 fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) -> Result<u64, Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let (mut i, mut bad) = (0, 0);
@@ -169,7 +170,7 @@ fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) 
     }
 }
 
-/// Writes a line and flushes it: the program that feeds the script may wait for it.
+/// Writes a line and flushes it, because the program that feeds the script may wait for it.
 fn put(out: &mut impl Write, line: &Json) -> Result<(), Failure> {
     writeln!(out, "{}", output::to_json(line)?)?;
     Ok(out.flush()?)

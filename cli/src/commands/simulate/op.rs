@@ -8,16 +8,16 @@ use shmlimit_kernel::breaker::BreakerCommand;
 use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::pause::{PAUSE_REASON_BYTES, is_showable};
 
-/// Most tries of one `acquire`: a line must not run for hours.
+/// The maximum tries of one `acquire`, so that a line cannot run for hours.
 pub const MOST_TRIES: u64 = 1_000_000;
 
 const OPS: [&str; 10] =
     ["acquire", "record", "release", "cancel", "force", "pause", "resume", "set", "headers", "advance"];
 
-/// An operation and when.
+/// An operation and its time.
 #[derive(Debug, PartialEq)]
 pub struct Op {
-    /// Nothing: at the present time.
+    /// The time; `None` means the present.
     pub at: Option<u64>,
     pub what: What,
 }
@@ -46,7 +46,7 @@ pub enum What {
         headers: Vec<(String, String)>,
         parser: Option<String>,
     },
-    /// Nothing: `t` says it all.
+    /// How far to advance; `None` if `t` gives the time.
     Advance {
         by: Option<u64>,
     },
@@ -61,15 +61,15 @@ pub struct Record {
     pub cost: Option<Cost>,
 }
 
-/// What a call costs, as it was written.
+/// The cost of a call, as the script gives it.
 #[derive(Debug, PartialEq)]
 pub enum Cost {
     Requests(u64),
-    /// By the names of units.
+    /// Amounts by unit name.
     Units(Vec<(String, u64)>),
 }
 
-/// Why a line is no operation, and its `op` as far as that could be read.
+/// Why a line is not an operation, and its `op` as far as it could be read.
 #[derive(Debug, PartialEq)]
 pub struct BadOp {
     pub op: Option<String>,
@@ -93,7 +93,7 @@ impl What {
     }
 }
 
-/// Reads one line.
+/// Parses one line.
 pub fn read(line: &[u8]) -> Result<Op, BadOp> {
     let mut fields = Fields::of(line).map_err(|message| BadOp { op: None, message })?;
     let op = match fields.text("op") {
@@ -167,7 +167,7 @@ fn record(fields: &mut Fields) -> Result<Record, String> {
     };
     let attempt = match fields.whole("attempt")? {
         Some(0) => return Err("attempt: counts from 1".to_owned()),
-        // More than anybody tries; waits stopped growing long before.
+        // No program makes more attempts, and waits stop growing long before.
         attempt => attempt.map(|attempt| u32::try_from(attempt).unwrap_or(u32::MAX)),
     };
     let retry_after = fields.header("retry_after")?;
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_left_out_is_left_out() {
+    fn optional_fields_may_be_left_out() {
         let op = read(br#"{"op":"acquire"}"#).unwrap();
         let cost = Cost::Requests(1);
         assert_eq!(
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_come_as_a_map_or_as_a_list() {
+    fn headers_may_be_a_map_or_a_list() {
         for text in [r#"{"A":"1","b":2}"#, r#"[["A","1"],["b",2]]"#] {
             let op = read(format!(r#"{{"op":"headers","headers":{text}}}"#).as_bytes()).unwrap();
             let headers = vec![("A".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())];
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn mistakes_are_named_in_the_message() {
         assert!(message("{").starts_with("not valid JSON"));
         assert!(message("[1]").contains("a JSON object"));
         assert!(message(r#"{"op":"aquire"}"#).contains("did you mean \"acquire\"?"));

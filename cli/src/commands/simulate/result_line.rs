@@ -9,7 +9,7 @@ use shmlimit_kernel::health_state::Transition;
 use shmlimit_kernel::policy::BreakerKind;
 use std::borrow::Cow;
 
-/// The answer to an operation.
+/// The result line of an operation.
 pub struct Line {
     pub i: u64,
     pub t: u64,
@@ -18,11 +18,11 @@ pub struct Line {
     pub kind: BreakerKind,
     pub transitions: Vec<Transition>,
     pub fsm: Option<Fsm>,
-    /// What is special to the operation.
+    /// The keys that are specific to the operation.
     pub answer: Json,
 }
 
-/// What a breaker of five states says on every line.
+/// The values of a five-state breaker that every line has.
 pub struct Fsm {
     pub rate: f64,
     pub concurrency: Option<u32>,
@@ -53,8 +53,8 @@ impl Line {
     }
 }
 
-/// What a call is told that meets an open breaker (R80). `resetIn` is in milliseconds, rounded up; nothing if no timer
-/// runs.
+/// Returns the error that a call gets from an open breaker (R80). `resetIn` is in milliseconds, rounded up, and is
+/// absent if no timer runs.
 pub fn unavailable(provider: &str, failures: u32, reset_in: Option<Nanos>) -> Json {
     object! {
         "error": "ProviderUnavailableError",
@@ -66,14 +66,14 @@ pub fn unavailable(provider: &str, failures: u32, reset_in: Option<Nanos>) -> Js
     }
 }
 
-/// One window of a provider.
+/// Returns one window of a provider.
 pub fn window(limit: u64, remaining: u64) -> Json {
     let used = limit.saturating_sub(remaining);
     let usage = if limit == 0 { 0.0 } else { used as f64 / limit as f64 };
     object! { "limit": limit, "remaining": remaining, "usage": usage }
 }
 
-/// What headers said about a window, and nothing else.
+/// Returns only what headers said about a window.
 pub fn reading(reading: &Reading) -> Json {
     let Reading { limit, remaining, used, reset_after, window } = *reading;
     let said: [(&'static str, Option<Value>); 5] = [
@@ -86,7 +86,7 @@ pub fn reading(reading: &Reading) -> Json {
     Json(said.into_iter().filter_map(|(name, value)| Some((Cow::Borrowed(name), value?))).collect())
 }
 
-/// Seconds: a whole number where it is one.
+/// Returns a time in seconds, as a whole number if it is one.
 fn seconds(time: Nanos) -> Value {
     const SECOND: u64 = 1_000_000_000;
     match time.0 % SECOND {
@@ -95,7 +95,7 @@ fn seconds(time: Nanos) -> Value {
     }
 }
 
-/// What a line is answered that is no operation.
+/// Returns the result for a line that is not an operation.
 pub fn bad_op(i: u64, op: Option<String>, message: String) -> Json {
     object! { "i": i, "op": op, "error": object! { "error": "bad_op", "message": message } }
 }
@@ -106,7 +106,7 @@ mod tests {
     use crate::ui::output;
 
     #[test]
-    fn what_was_not_said_is_left_out_and_whole_seconds_are_whole() {
+    fn missing_values_are_left_out_and_whole_seconds_are_integers() {
         let reading = Reading {
             used: Some(3),
             reset_after: Some(Nanos::from_millis(1500)),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn r80_the_time_to_the_reset_is_rounded_up_to_milliseconds() {
+    fn r80_time_until_the_reset_is_rounded_up_to_milliseconds() {
         let left = |nanos| unavailable("p", 5, Some(Nanos(nanos))).0.pop();
         let reset_in = |millis: u64| Some(("resetIn".into(), millis.into()));
         assert_eq!((left(240_000_000_000), left(1), left(0)), (reset_in(240_000), reset_in(1), reset_in(0)));

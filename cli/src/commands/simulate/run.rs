@@ -18,7 +18,7 @@ use shmlimit_kernel::rule::{self, RuleContext};
 use shmlimit_kernel::{AcquireRequest, LocalMemory, MAX_UNITS, Nanos, Refusal, Ticket, Time, View, decide};
 use std::collections::BTreeMap;
 
-/// All calls are one participant's.
+/// All calls belong to one participant.
 const SLOT: usize = 0;
 
 /// A limiter under a virtual clock.
@@ -30,16 +30,16 @@ pub struct Run {
     random: Random,
 }
 
-/// The result of an operation: its line, and more for the summary and the plot.
+/// The result of an operation: its line, and data for the summary and the plot.
 pub struct Step {
     pub line: Line,
-    /// Calls granted, and why the last one was refused, if it was; peeks are no calls.
+    /// The number of granted calls, and why the last one was refused, if it was. Peeks do not count as calls.
     pub granted: u64,
     pub refused: Option<&'static str>,
     pub in_flight: u32,
 }
 
-/// An operation that makes sense for this limiter.
+/// An operation that is valid for this limiter.
 enum Plan {
     Acquire { ask: AcquireRequest, units: [bool; MAX_UNITS], tries: Option<u64> },
     Record { report: Report<'static>, retry_after: Option<String> },
@@ -64,12 +64,12 @@ impl Run {
         }
     }
 
-    /// Which breaker it has.
+    /// Returns the kind of the limiter's breaker.
     pub fn kind(&self) -> BreakerKind {
         self.memory.breaker_policy().kind()
     }
 
-    /// Does an operation; or nothing at all, if it makes no sense.
+    /// Runs an operation. An invalid operation changes nothing.
     pub fn step(&mut self, i: u64, op: Op) -> Result<Step, String> {
         let name = op.what.name();
         let clock = self.clock_at(&op)?;
@@ -98,8 +98,8 @@ impl Run {
         Ok(step)
     }
 
-    /// Here no process is left that could end a call that was written off, so its permit returns at once (R133): what is
-    /// recorded or released next ends a later one.
+    /// Returns the permits of calls that were written off. No process is left that could end such a call, so its
+    /// permit returns at once (R133). The next record or release then ends a later call.
     fn end_lost_probes(&mut self) {
         let written_at = self.memory.health().written_at;
         while let Some(ticket) = self.tickets.granted_before(written_at) {
@@ -107,7 +107,7 @@ impl Run {
         }
     }
 
-    /// Time never goes back (R3).
+    /// Returns the clock for an operation. Time never goes back (R3).
     fn clock_at(&self, op: &Op) -> Result<Time, String> {
         let at = match op.what {
             What::Advance { by: Some(by) } => {
@@ -119,7 +119,7 @@ impl Run {
         Ok(self.clock.max(Time(at)))
     }
 
-    /// Judges what was asked, and changes nothing.
+    /// Checks an operation without changing anything.
     fn plan(&self, what: What) -> Result<Plan, String> {
         Ok(match what {
             What::Acquire { cost, priority, tries } => {
@@ -128,7 +128,7 @@ impl Run {
             }
             What::Record(Record { class, retry_after, attempt, priority, cost }) => {
                 let actual = cost.map(|cost| self.cost(&cost)).transpose()?.map(|(cost, _)| cost);
-                // No grant is named, so a late outcome is not told from a probe's (R140).
+                // The script does not name a grant, so a late outcome cannot be distinguished from a probe's (R140).
                 let report = Report { attempt, priority, actual, ..Report::new(class) };
                 Plan::Record { report, retry_after }
             }
@@ -162,7 +162,7 @@ impl Run {
         })
     }
 
-    /// A cost by the indices of units, and which units are asked for.
+    /// Converts a cost to amounts by unit index, and returns which units it asks for.
     fn cost(&self, cost: &Cost) -> Result<([u64; MAX_UNITS], [bool; MAX_UNITS]), String> {
         let (mut amounts, mut named) = ([0; MAX_UNITS], [false; MAX_UNITS]);
         match cost {
@@ -183,7 +183,7 @@ impl Run {
             amounts,
             match () {
                 () if asked.contains(&true) => asked,
-                // A peek: it asks about what it names.
+                // A peek asks about the units that it names.
                 () if named.contains(&true) => named,
                 () => [true, false, false, false],
             },
@@ -267,7 +267,7 @@ impl Run {
             Some(refusal) => refusal.retry_after().map(|wait| wait.0),
         };
         let open = refusal.filter(|refusal| refusal.reason == Reason::Open);
-        // A peek is held back by nothing, but may ask how long a call would be.
+        // A peek is never delayed, but it may ask how long a call would be delayed.
         let asks = is_peek && !self.policy.is_passthrough();
         let held_back = granted.map(|ticket| if asks { delay.unwrap_or(0) } else { ticket.delay.0 });
         let mut answer = object! {
@@ -287,7 +287,7 @@ impl Run {
         answer
     }
 
-    /// How long leaky buckets of these units hold a call back now; nothing if there is none.
+    /// Returns how long leaky buckets of these units delay a call now, or `None` if there are none.
     fn delay(&self, units: [bool; MAX_UNITS]) -> Option<u64> {
         let leaky = |i: &usize| {
             let rule = self.policy.rules()[*i];
@@ -297,7 +297,7 @@ impl Run {
         (0..self.policy.rules().len()).filter(leaky).map(delay).max()
     }
 
-    /// The name of the rule, or of the window of the headers, that a refusal is about.
+    /// Returns the name of the rule, or of the header window, that caused a refusal.
     fn blocking(&self, refusal: &Refusal) -> Option<String> {
         let index = usize::from(refusal.rule?);
         let name = match refusal.reason {
@@ -323,7 +323,8 @@ impl Run {
         let report = Report { random: random.bits(), ..report };
         let verdict = decide::record(&mut self.memory, SLOT, ticket, &report, now);
         let advice = verdict.advice;
-        // Only a wait that is drawn uses up a number, so that a simulation does not depend on all other records.
+        // Only an advice that draws a wait uses a random number, so that a simulation does not depend on other
+        // records.
         if advice.drawn {
             self.random = random;
         }
@@ -375,10 +376,11 @@ impl Run {
         }
     }
 
-    /// What every line says, now that all is done.
+    /// Fills in the keys that every line has, after the operation is complete.
     fn describe(&self, before: u64, step: &mut Step) {
         let (health, kind) = (self.memory.health(), self.kind());
-        // A line makes a few at most: CacheOnly ends in HalfOpen however long the clock is moved, and there it stays.
+        // One line makes only a few transitions: CacheOnly ends in HalfOpen however far the clock moves, and HalfOpen
+        // stays.
         let first = before.max(health.transitions.saturating_sub(TRANSITIONS));
         step.line.transitions =
             (first..health.transitions).map(|number| self.memory.transition(number)).collect();

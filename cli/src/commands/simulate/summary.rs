@@ -7,7 +7,7 @@ use shmlimit_kernel::policy::BreakerKind;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts while a script runs.
+/// Collects counts while a script runs.
 pub struct Summary {
     kind: BreakerKind,
     ops: u64,
@@ -17,7 +17,7 @@ pub struct Summary {
     first: Option<u64>,
     last: u64,
     spans: StateSpans,
-    /// How long it was in each state, in the order in which they came.
+    /// The time spent in each state, in the order in which the states first occurred.
     states: Vec<(BreakerState, u64)>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Where the last stretch began, and in which state.
+/// The state of the current stretch, and when it began.
 #[derive(Default)]
 pub struct StateSpans {
     state: BreakerState,
@@ -79,11 +79,11 @@ pub struct StateSpans {
 }
 
 impl StateSpans {
-    /// Gives the stretches that the step adds: state, from, to. Time starts with the first step.
+    /// Passes the stretches that the step adds to `each`: state, from, to. Time starts with the first step.
     pub fn add(&mut self, step: &Step, mut each: impl FnMut(BreakerState, u64, u64)) {
         let mut since = self.since.unwrap_or(step.line.t);
         for transition in &step.line.transitions {
-            // A timer may have been due before the last operation, but is never seen to be.
+            // A timer may have been due before the last operation, but the change was not visible then.
             let at = transition.at.0.max(since);
             each(self.state, since, at);
             (self.state, since) = (transition.to, at);

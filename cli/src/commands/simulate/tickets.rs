@@ -1,16 +1,17 @@
-//! Calls that were granted and have not ended: which one ends next, and which one was granted last.
+//! Stores calls that were granted and have not ended, to find which one ends next and which one was granted last.
 
 use shmlimit_kernel::{MAX_UNITS, Ticket, Time};
 use std::collections::VecDeque;
 
-/// So many are remembered with all they cost. A script that never ends its calls must not take all memory.
+/// The number of calls that are stored with their full cost. A script that never ends its calls must not use up the
+/// memory.
 const REMEMBERED: usize = 1 << 16;
 
 /// Calls in flight.
 #[derive(Default)]
 pub struct Tickets {
     whole: VecDeque<Ticket>,
-    /// Older ones, of which only the permit is remembered: those of the background, and the others.
+    /// Older calls, of which only the permit is stored: background calls, and the others.
     bare: [Option<Bare>; 2],
 }
 
@@ -20,7 +21,7 @@ struct Bare {
     count: u64,
 }
 
-/// A call that ends, and whether what it was charged is still known.
+/// A call that ends, and whether its cost is still known.
 pub struct Ending {
     pub ticket: Ticket,
     pub can_settle: bool,
@@ -39,7 +40,7 @@ impl Tickets {
         self.whole.push_back(ticket);
     }
 
-    /// Whose outcome comes next.
+    /// Takes the call whose outcome comes next.
     pub fn oldest(&mut self) -> Option<Ending> {
         if let Some(ticket) = self.take_bare() {
             return Some(Ending { ticket, can_settle: false });
@@ -47,15 +48,15 @@ impl Tickets {
         self.whole.pop_front().map(|ticket| Ending { ticket, can_settle: true })
     }
 
-    /// One that was granted before `time`.
+    /// Takes a call that was granted before `time`.
     pub fn granted_before(&mut self, time: Time) -> Option<Ticket> {
-        // Those without all they cost are older than the others; their time is that of the latest.
+        // Calls without their cost are older than the others. Their stored time is that of the latest one.
         let bare = self.bare.iter().flatten().map(|bare| bare.ticket).next();
         let oldest = bare.or_else(|| self.whole.front().copied())?;
         if oldest.granted_at < time { self.oldest().map(|ending| ending.ticket) } else { None }
     }
 
-    /// The call that was granted last.
+    /// Takes the call that was granted last.
     pub fn latest(&mut self) -> Option<Ticket> {
         self.whole.pop_back().or_else(|| self.take_bare())
     }
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_ends_first_and_the_latest_is_cancelled() {
+    fn oldest_call_ends_first_and_latest_is_cancelled() {
         let mut memory = LocalMemory::new(&Policy::new(&PolicyDraft::default()).unwrap());
         let mut tickets = Tickets::default();
         for at in 1..=3 {
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_permits_are_kept_and_the_costs_forgotten() {
+    fn with_too_many_calls_permits_are_kept_and_costs_forgotten() {
         let mut memory = LocalMemory::new(&Policy::new(&PolicyDraft::default()).unwrap());
         let (mine, others) =
             (ticket(&mut memory, Priority::User, 1), ticket(&mut memory, Priority::Background, 2));

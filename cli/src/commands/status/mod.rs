@@ -37,10 +37,10 @@ pub struct Status {
     /// One JSON object per line and limiter
     #[arg(long)]
     pub json: bool,
-    /// Its settings, as a configuration file
+    /// The settings of the limiter, as a configuration file
     #[arg(long, requires = "name", conflicts_with_all = ["json", "all", "watch"])]
     pub toml: bool,
-    /// Again and again: how often, such as 2 (seconds) or 500ms [default: 1s]
+    /// Repeat at this interval, such as 2 (seconds) or 500ms [default: 1s]
     #[arg(long, num_args = 0..=1, default_missing_value = "1s", value_name = "TIME")]
     pub watch: Option<String>,
 }
@@ -80,7 +80,8 @@ impl Command for Status {
     }
 }
 
-/// `--watch NAME` is what people type: what is no time and could be a name is one.
+/// Separates the interval of `--watch` from a name: in `--watch NAME`, a word that is not a time but a valid name is
+/// the name.
 fn interval<'a>(often: &'a str, name: Option<&'a str>) -> Result<(Duration, Option<&'a str>), Failure> {
     let wrong = |why: &str| Failure::Usage(format!("--watch {often:?}: {why}"));
     let bare = is_bare_number(often);
@@ -93,10 +94,10 @@ fn interval<'a>(often: &'a str, name: Option<&'a str>) -> Result<(Duration, Opti
     }
 }
 
-/// Ends by Ctrl-C, or when the reader is gone.
+/// Watches until Ctrl-C, or until standard output is closed.
 fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> Result<ExitCode, Failure> {
     let mut poller = Poller::new(place, name.map(str::to_owned));
-    // A name that cannot be one will not appear.
+    // A limiter with an invalid name can never appear, so this fails early.
     if let Some(name) = name {
         open::observer(place, name)?;
     }
@@ -110,7 +111,8 @@ fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-/// All of them, and whatever cannot be shown on standard error: one bad segment must not hide the others.
+/// Shows all limiters. A limiter that cannot be shown is reported on standard error, so that one bad segment does not
+/// hide the others.
 fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     let mut first = true;
@@ -141,10 +143,10 @@ fn show(limiter: &Limiter, args: &Status) -> Result<String, Failure> {
     }
 }
 
-/// The first key of the snapshot's document that follows `next_change` and `warnings`.
+/// The key of the snapshot's document before which `next_change` and `warnings` are inserted.
 const AFTER: &str = "fairness";
 
-/// One line of `--json`: the snapshot's document, with what the tool derives from it. The keys are a contract:
+/// Returns one line of `--json`: the snapshot's document, with the keys that the tool adds. The keys are a contract:
 /// docs/status-json.md.
 fn json(snapshot: &Snapshot) -> Result<String, Failure> {
     let mut document = snapshot.document();

@@ -1,6 +1,6 @@
-//! `status --watch`: shows the status repeatedly, in place on a terminal, one after the other elsewhere.
+//! `status --watch`: shows the status repeatedly. It redraws a terminal in place and appends to other outputs.
 //!
-//! The settings of the terminal stay as they are, so there is nothing to restore however this ends.
+//! The settings of the terminal are not changed, so there is nothing to restore however the process ends.
 
 use crate::platform::{self, Event};
 use crate::poller::{Observation, Poller};
@@ -17,7 +17,7 @@ const CLEAR: &str = "\x1b[2J";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// As JSON, for ever.
+/// Writes JSON until the process ends.
 pub fn json(
     poller: &mut Poller,
     every: Duration,
@@ -38,7 +38,7 @@ pub fn json(
     }
 }
 
-/// For people, for ever.
+/// Writes text until the process ends.
 pub fn text(
     poller: &mut Poller,
     every: Duration,
@@ -75,11 +75,11 @@ fn to_text(observations: &[Observation], all: bool, screen: ScreenStyle) -> Stri
     blocks.join("\n")
 }
 
-/// Every line is written over the one that was there, so that nothing flickers; what does not fit is said.
+/// Writes each line over the previous one, which avoids flicker. A note says how much does not fit.
 fn in_place(block: &str, every: Duration, screen: ScreenStyle) -> String {
     let head = format!("every {}, Ctrl-C ends", time::format_remaining(every));
     let lines: Vec<&str> = block.lines().collect();
-    // The cursor needs the last one: a line more would scroll.
+    // The last line is left to the cursor: one more line would scroll.
     let room = layout::terminal_size().1.saturating_sub(2).max(1);
     let fits = if lines.len() <= room { lines.len() } else { room - 1 };
     let mut frame = format!("{HOME}{}{CLEAR_LINE}\n", screen.paint.dim(&screen.cut(&head)));
@@ -94,14 +94,14 @@ fn in_place(block: &str, every: Duration, screen: ScreenStyle) -> String {
     frame + CLEAR_BELOW
 }
 
-/// News of windows that changed their size.
+/// Returns a channel that receives a message when the window size changes.
 fn resizes() -> Result<Receiver<()>, Failure> {
     let (send, receive) = channel();
     platform::on_events(&[Event::Resize], move |_| send.send(()).is_ok())?;
     Ok(receive)
 }
 
-/// Until it is time again, or the window has another size.
+/// Waits until the next update is due or the window size changes.
 fn pause(resized: &Receiver<()>, started: Instant, every: Duration) {
     let rest = every.saturating_sub(started.elapsed());
     if resized.recv_timeout(rest).is_err() {

@@ -1,8 +1,8 @@
-//! Runs a command as a child process: passes signals on to it, and stops and ends as it does.
+//! Runs a command as a child process, passes signals on to it, and stops and ends as it does.
 //!
-//! No handler is installed. The signals are blocked and read one by one, so that none is lost and each says who sent
-//! it. What the terminal sends (`SI_KERNEL`) reaches the whole process group, the command included, and is not passed
-//! on; what somebody sent to this process alone is.
+//! No handler is installed. The signals are blocked and read one by one, so that none is lost and each one tells its
+//! sender. Signals from the terminal (`SI_KERNEL`) reach the whole process group, including the command, so they are
+//! not passed on. Signals that a process sent to this process alone are passed on.
 
 use super::events::{BY_SIGNAL, exit_by, is_ending};
 use crate::platform::Event;
@@ -18,7 +18,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
-/// Signals that are the command's business.
+/// The signals that are passed on to the command.
 const PASSED_ON: [Signal; 11] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -33,14 +33,14 @@ const PASSED_ON: [Signal; 11] = [
     Signal::SIGCONT,
 ];
 
-/// What tells of a command: the signals that come to us.
+/// The source of events about a command: the signals that this process receives.
 pub type ChildEvents = SignalFd;
 
-/// A command under way.
+/// A running command.
 pub struct ChildProcess {
     child: Child,
     signals: ChildEvents,
-    /// What was blocked before.
+    /// The signals that were blocked before.
     before: SigSet,
 }
 
@@ -51,12 +51,12 @@ pub struct ChildExit {
     called_off: bool,
 }
 
-/// The system finds it as a shell would.
+/// Returns the command for a program. The system finds the program as a shell would.
 pub fn command(program: &OsStr) -> Command {
     Command::new(program)
 }
 
-/// Starts a command. From here on the signals of this process are its.
+/// Starts a command. From now on, the signals of this process are passed on to it.
 pub fn start(command: Command) -> io::Result<ChildProcess> {
     let mut ours: SigSet = PASSED_ON.into_iter().collect();
     ours.add(Signal::SIGCHLD);
@@ -73,16 +73,16 @@ pub fn start(command: Command) -> io::Result<ChildProcess> {
 }
 
 impl ChildProcess {
-    /// Waits until the command ends. `wait` waits for the events, at most so long, and says whether there are any; it reads
-    /// the output of the command meanwhile.
+    /// Waits until the command ends. `wait` waits for events, at most for the given time, and returns whether there
+    /// are any. Meanwhile it reads the command's output.
     pub fn wait_for_exit(
         &mut self,
         mut wait: impl FnMut(&ChildEvents, Option<Duration>) -> io::Result<bool>,
     ) -> io::Result<ChildExit> {
         let pid = Pid::from_raw(self.child.id().cast_signed());
         let (mut interrupted_by_terminal, mut called_off) = (false, false);
-        // What came while the command was being started may have come before it was there, also from the terminal. To
-        // hear it twice does less harm than never.
+        // A signal that arrived during the start may have arrived before the command existed, even one from the
+        // terminal. It is passed on, because receiving it twice does less harm than never.
         let mut early = true;
         loop {
             if !wait(&self.signals, early.then_some(Duration::ZERO))? {
@@ -109,21 +109,23 @@ impl ChildProcess {
                         let _ = kill(pid, signal);
                     }
                 }
-                // It may have ended meanwhile; the news of that is next.
+                // The command may have ended meanwhile. The next signal says so.
                 Ok(signal) => drop(kill(pid, signal)),
                 Err(_) => {}
             }
         }
     }
 
-    /// The command has ended: signals are this process's own again. One that came in between ends it now.
+    /// Gives signals back to this process after the command has ended. A signal that arrived in between ends the
+    /// process now.
     pub fn restore_signals(self) -> io::Result<()> {
         Ok(self.before.thread_set_mask()?)
     }
 }
 
-/// If the command was stopped from the terminal, stops as well, so that the shell gets the terminal back. Not so for
-/// SIGSTOP: the sender also continues the command, and would not know to continue us.
+/// If the command was stopped from the terminal, stops this process as well, so that the shell gets the terminal
+/// back. SIGSTOP is an exception: its sender also continues the command, and would not know that it must continue
+/// this process.
 fn follow_stop(pid: Pid) -> io::Result<()> {
     let stopped = waitid(Id::Pid(pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG);
     if let Ok(WaitStatus::Stopped(_, Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) = stopped {
@@ -132,7 +134,8 @@ fn follow_stop(pid: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether we were started with the signal ignored, as by nohup: then it is no request to end. No safe call tells.
+/// Returns whether this process was started with the signal ignored, as by nohup. Then the signal is not a request to
+/// end. No safe call returns this.
 fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -141,17 +144,17 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 impl ChildExit {
-    /// The command's own code; nothing if a signal ended it.
+    /// Returns the command's exit code, or `None` if a signal ended it.
     pub fn code(&self) -> Option<u8> {
         self.status.code().and_then(|code| u8::try_from(code).ok())
     }
 
-    /// Whether a user or a program asked it to end.
+    /// Returns whether a user or a program asked the command to end.
     pub fn was_called_off(&self) -> bool {
         self.called_off || self.status.signal().is_some()
     }
 
-    /// The command's own code, or 128 and the signal that ended it, as a shell has it.
+    /// Returns the command's exit code, or 128 plus the number of the signal that ended it, as in a shell.
     pub fn into_exit_code(self) -> ExitCode {
         if self.interrupted_by_terminal && self.status.signal() == Some(Signal::SIGINT as i32) {
             return exit_by(Event::Interrupt);

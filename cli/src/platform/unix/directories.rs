@@ -10,7 +10,7 @@ use std::path::Path;
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// A user who can write a parent can replace this directory.
+/// Returns a parent directory in which another user could replace this directory.
 pub fn unsafe_parent(path: &Path) -> Option<UnsafeParent> {
     let me = Uid::effective().as_raw();
     path.ancestors().skip(1).find_map(|parent| {
@@ -26,14 +26,14 @@ pub fn unsafe_parent(path: &Path) -> Option<UnsafeParent> {
     })
 }
 
-/// The user who runs this program: where that is root by sudo, the one who typed it.
+/// Returns the user who runs this program. Under sudo, it is the user who called sudo.
 pub fn user_name() -> String {
     let uid = Uid::effective();
     let sudo = || std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
     uid.is_root().then(sudo).flatten().unwrap_or_else(|| user(uid.as_raw()))
 }
 
-/// A user by name, as far as there is one.
+/// Returns the name of a user, or the number if there is no name.
 pub(super) fn user(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => user.name,
@@ -45,13 +45,13 @@ pub fn free_space(path: &Path) -> Option<FreeSpace> {
     let room = statvfs(path).ok()?;
     Some(FreeSpace {
         free: room.blocks_available().saturating_mul(room.fragment_size()),
-        // Some file systems count no files.
+        // Some file systems do not count files.
         another_file: room.files() == 0 || room.files_available() > 0,
     })
 }
 
-/// Closes a directory of our own that anybody may write, never one such as /tmp. Nothing if it is not such a one;
-/// with `only_ask` it stays as it is.
+/// Restricts a directory of this user that all users may write, but never one such as /tmp. Returns `None` for other
+/// directories. With `only_ask` nothing is changed.
 pub fn restrict_directory(path: &Path, only_ask: bool) -> Option<Result<String, String>> {
     let facts = std::fs::symlink_metadata(path).ok()?;
     let ours = facts.is_dir() && facts.uid() == Uid::effective().as_raw();
@@ -66,7 +66,7 @@ pub fn restrict_directory(path: &Path, only_ask: bool) -> Option<Result<String, 
     Some(Ok(format!("closed to others (mode {closed:04o})")))
 }
 
-/// Made by this user the way makers of limiters make it.
+/// Returns whether the file belongs to this user and has the form that creators of limiters give it.
 pub fn is_own_leftover(file: &Metadata) -> bool {
     let me = Uid::effective().as_raw();
     file.is_file() && file.nlink() == 1 && file.uid() == me && file.mode() & OTHERS_WRITE == 0

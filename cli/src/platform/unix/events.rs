@@ -1,4 +1,4 @@
-//! Handles signals without handlers: blocks and waits for them, so that none is lost or comes at a bad moment.
+//! Handles signals without handlers: blocks them and waits for them, so that none is lost or interrupts the program.
 
 use crate::platform::Event;
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -8,7 +8,7 @@ use std::io;
 use std::process::{Child, Command, ExitCode};
 use std::thread::Builder;
 
-/// What a shell adds to the number of the signal that ended a command.
+/// The value that a shell adds to the number of the signal that ended a command.
 pub const BY_SIGNAL: i32 = 128;
 
 pub fn signal(event: Event) -> Signal {
@@ -27,12 +27,12 @@ fn signals(events: &[Event]) -> SigSet {
     events.iter().copied().map(signal).collect()
 }
 
-/// Whether it asks to end.
+/// Returns whether the signal asks the process to end.
 pub fn is_ending(signal: Signal) -> bool {
     Event::ENDING.into_iter().any(|event| self::signal(event) == signal)
 }
 
-/// See the contract. Threads to come block them too.
+/// See the contract in `platform`. Threads that start later block the signals too.
 pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
     let wanted = events.to_owned();
     let signals = signals(events);
@@ -48,8 +48,8 @@ pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send 
     Builder::new().name("signals".to_owned()).spawn(listen).map(drop)
 }
 
-/// Ends as a blocked signal wants it, so that the parent process sees why: a shell ends its loop at Ctrl-C
-/// only if its command dies of it. If the signal is ignored, the exit code says the same.
+/// Ends the process by a blocked signal, so that the parent process sees the reason: a shell ends its loop at Ctrl-C
+/// only if the command dies of it. If the signal is ignored, the exit code contains it.
 pub fn exit_by(event: Event) -> ExitCode {
     let signal = signal(event);
     let _ = raise(signal);
@@ -57,24 +57,24 @@ pub fn exit_by(event: Event) -> ExitCode {
     ExitCode::from(u8::try_from(BY_SIGNAL + signal as i32).unwrap_or(1))
 }
 
-/// Where no shell could continue us (`ssh -t HOST shmlimit top`), the system does not stop us.
+/// Stops this process. If no shell could continue it (`ssh -t HOST shmlimit top`), the system ignores the stop.
 pub fn suspend() -> io::Result<()> {
-    // To this thread, which lets it in for a moment.
+    // The signal is sent to this thread, which unblocks it for a moment.
     raise(Signal::SIGTSTP)?;
     let stops = SigSet::from(Signal::SIGTSTP);
     stops.thread_unblock()?;
     Ok(stops.thread_block()?)
 }
 
-/// See the contract.
+/// See the contract in `platform`.
 pub struct ExitRequests {
     signals: SignalFd,
-    /// What was blocked before.
+    /// The signals that were blocked before.
     before: SigSet,
 }
 
 impl ExitRequests {
-    /// Call it on the main thread, before any other is started.
+    /// Call it on the main thread, before any other thread starts.
     pub fn listen() -> io::Result<ExitRequests> {
         let ours = signals(&Event::ENDING);
         let signals = SignalFd::with_flags(&ours, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;

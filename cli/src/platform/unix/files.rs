@@ -9,14 +9,15 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// For all users to read: the collector usually runs as another user.
+/// All users may read the file, because the collector usually runs as another user.
 const PUBLIC: u32 = 0o644;
 const LOG: u32 = 0o640;
 
-/// Opens a log, made if it is not there. A link is not followed: it may lead to a file that this user, but not the one who
-/// made the link, may write to. A pipe that no program reads must not stop anybody, also one that was put there just now.
+/// Opens a log, and creates it if it does not exist. A link is not followed: it may lead to a file that this user may
+/// write to but the link's creator may not. A pipe without a reader must not block the open, even if the pipe was
+/// created a moment ago.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    // Names such as /dev/stderr are links, and the system's.
+    // Names such as /dev/stderr are links that the system created.
     let follow = if is_device(path) { 0 } else { O_NOFOLLOW };
     let flags = O_NONBLOCK | O_NOCTTY | follow;
     let opened = OpenOptions::new().append(true).create(true).mode(LOG).custom_flags(flags).open(path);
@@ -34,16 +35,16 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The error for a link.
+/// The error message for a link.
 pub const LINK_REFUSED: &str =
     "it is a symbolic link, and links are not followed; give the name of the file itself";
 
-/// Whether a name is a link that is not followed.
+/// Returns whether the path is a link, which is not followed.
 pub fn is_link(path: &Path) -> bool {
     !is_device(path) && fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink())
 }
 
-/// Refuses a file that another user may have put in the way, where all users can.
+/// Refuses a file that another user may have created in a directory that all users can write.
 fn check_origin(path: &Path, facts: &Metadata) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let open_to_all = fs::metadata(parent)?.mode() & 0o002 != 0;
@@ -59,13 +60,13 @@ fn check_origin(path: &Path, facts: &Metadata) -> io::Result<()> {
     )))
 }
 
-/// The largest file that this process may write. One byte more would be a signal that ends it.
+/// Returns the maximum size of a file that this process may write. A larger write causes a signal that ends it.
 pub fn largest_file() -> u64 {
     use nix::sys::resource::{Resource, getrlimit};
     getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(now, _)| now)
 }
 
-/// Whether the lock that writers have among themselves could be had at once.
+/// Tries to take the lock of a writer without waiting. Returns whether it succeeded.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match FileExt::try_lock(file) {
         Ok(()) => Ok(true),
@@ -78,26 +79,26 @@ pub fn unlock(file: &File) -> io::Result<()> {
     FileExt::unlock(file)
 }
 
-/// Whether the file that has this name is the one that is open.
+/// Returns whether the path refers to the open file.
 pub fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
     Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
 }
 
-/// A new file that all users can read.
+/// Creates a new file that all users can read.
 pub fn create_public(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(PUBLIC).open(path)?;
     file.set_permissions(Permissions::from_mode(PUBLIC))?;
     Ok(file)
 }
 
-/// A name such as /dev/stdout, whatever it leads to.
+/// Returns whether the path is a name such as /dev/stdout, whatever it refers to.
 pub fn is_device(path: &Path) -> bool {
     let places = ["/dev", "/dev/fd", "/proc/self/fd"];
     path.parent().is_some_and(|parent| places.iter().any(|place| parent == Path::new(place)))
 }
 
-/// Where the user wants such things, else in memory if there is such a place, so that no disk takes part.
+/// Creates a directory where the user's settings say, else in memory if possible, so that no disk is involved.
 pub fn private_directory() -> io::Result<PathBuf> {
     let make = |place: &Path| mkdtemp(&place.join("shmlimit-XXXXXX"));
     let usual = std::env::temp_dir();
@@ -105,7 +106,7 @@ pub fn private_directory() -> io::Result<PathBuf> {
     Ok(if wanted { make(&usual) } else { make(Path::new("/dev/shm")).or_else(|_| make(&usual)) }?)
 }
 
-/// Whether there is such a program in a directory.
+/// Returns whether the directory has an executable program with this name.
 pub fn is_executable(directory: &Path, program: &str) -> bool {
     let can_run = |facts: fs::Metadata| facts.is_file() && facts.permissions().mode() & 0o111 != 0;
     directory.join(program).metadata().is_ok_and(can_run)

@@ -8,30 +8,33 @@ use std::fs::read_to_string;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The session, as one name on the whole machine: containers number their sessions alike.
+/// Returns a name of the session that is unique on the machine. The number alone is not: containers number their
+/// sessions independently.
 pub fn session() -> String {
-    // A session that was begun outside of this container is 0, and one among themselves.
+    // A session that began outside this container has number 0. All such sessions count as one.
     let session = getsid(None).map_or(0, Pid::as_raw);
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     format!("session {session} of {}", namespace.display())
 }
 
-/// By what /proc says. Its name must fit: the number is from its own pid namespace.
+/// Returns whether a process is stopped, according to /proc. The program name must match, because the process id
+/// belongs to the process's own pid namespace.
 pub fn is_stopped(one: &Attached) -> bool {
     let Ok(stat) = read_to_string(format!("/proc/{}/stat", one.pid)) else { return false };
     let Some((head, tail)) = stat.rsplit_once(") ") else { return false };
     head.ends_with(&format!("({}", one.program)) && tail.starts_with(['T', 't'])
 }
 
-/// The user as whom an attached process runs, if that user may not open the file and the process has no descriptor of it
-/// either: it gave up its privileges and closed its descriptors. Nothing where that cannot be known.
+/// Returns the user of an attached process that has lost its access to the file: the user may not open the file, and
+/// the process has no descriptor of it. Such a process gave up its privileges and closed its descriptors. Returns
+/// `None` where this cannot be determined.
 pub fn user_without_access(one: &Attached, file: &Path) -> Option<String> {
     let process = PathBuf::from(format!("/proc/{}", one.pid));
     let status = read_to_string(process.join("status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     let numbers =
         |name| field(name).into_iter().flat_map(str::split_whitespace).filter_map(|id| id.parse().ok());
-    // Its name must fit: the number is from its own pid namespace.
+    // The program name must match, because the process id belongs to the process's own pid namespace.
     if field("Name:")?.trim() != one.program {
         return None;
     }
@@ -52,7 +55,7 @@ pub fn supports_escapes() -> bool {
     env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
-/// Whether the locale says that more than ASCII can be shown.
+/// Returns whether the locale allows more than ASCII.
 pub fn supports_unicode() -> bool {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
@@ -63,7 +66,7 @@ pub fn supports_unicode() -> bool {
 pub fn machine() -> Machine {
     let read = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
     let described = read("/proc/cpuinfo");
-    // Not every architecture has a name for its processors.
+    // Not every architecture reports a processor name.
     let name = described.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     Machine {
         processor: name.map_or(env::consts::ARCH, |(_, name)| name.trim()).to_owned(),

@@ -1,4 +1,4 @@
-//! Pipes: reading without waiting, one `poll` for several of them, and opening a pipe of another process.
+//! Pipes: reads without blocking, one `poll` for several pipes, and opening a pipe of another process.
 
 use crate::platform::{Stream, WaitSource};
 use nix::errno::Errno;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const READ_AT_ONCE: usize = 64 << 10;
 
-/// See the contract.
+/// See the contract in `platform`.
 pub struct PipeSource(PipeReader);
 
 impl PipeSource {
@@ -26,7 +26,7 @@ impl PipeSource {
         Ok((PipeSource(from), to))
     }
 
-    /// Reads what is there; nothing at the end.
+    /// Reads the available bytes and returns their number, which may be 0. Returns `None` at the end of the pipe.
     pub fn read(&mut self, into: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let mut bytes = [0; READ_AT_ONCE];
         match self.0.read(&mut bytes) {
@@ -43,7 +43,7 @@ impl PipeSource {
     }
 }
 
-/// Nothing if a signal came between.
+/// Returns `None` if a signal interrupted the wait.
 pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
     let (out, err) = (io::stdout(), io::stderr());
     let mut fds = Vec::new();
@@ -56,7 +56,7 @@ pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Op
         });
     }
     let timeout = most.map_or(PollTimeout::NONE, |most| {
-        // Rounded up, so that the last millisecond is not spent asking.
+        // Rounded up, so that the last millisecond is not spent in a busy loop.
         PollTimeout::try_from(most + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
     });
     match poll(&mut fds, timeout) {
@@ -77,18 +77,17 @@ pub fn pass_descriptor(command: &mut Command, ours: PipeWriter, number: i32) -> 
     tool::pass_descriptor(command, ours, number)
 }
 
-/// Process, descriptor and inode.
+/// Returns the process id, the descriptor and the inode.
 pub fn pipe_address(to: &PipeWriter) -> io::Result<String> {
     Ok(format!("{}:{}:{}", std::process::id(), to.as_raw_fd(), fstat(to)?.st_ino))
 }
 
-/// It is found through /proc, and is taken only if it is the very pipe that was meant: a process id may be somebody
-/// else's by then.
+/// Opens the pipe through /proc. The inode must match, because the process id may belong to another process by then.
 pub fn open_pipe(address: &str) -> Option<File> {
     let mut parts = address.split(':').map(str::parse::<u64>);
     let (process, descriptor, inode) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
     let path = format!("/proc/{process}/fd/{descriptor}");
-    // Looked at before it is opened: opening a device may do something.
+    // The file is checked before it is opened, because opening a device may have side effects.
     let is_meant = |meta: Metadata| meta.file_type().is_fifo() && meta.ino() == inode;
     std::fs::metadata(&path).ok().filter(|meta| is_meant(meta.clone()))?;
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;

@@ -1,6 +1,6 @@
 //! The process group of the supervisor and the programs that it ends.
 //!
-//! The supervisor leads the group, so the id of the group cannot become another process's while the supervisor lives.
+//! The supervisor leads the group, so no other group can get the same id while the supervisor lives.
 
 use crate::platform::Event;
 use nix::sys::signal::{SigSet, Signal, killpg};
@@ -19,9 +19,9 @@ pub fn join_group(command: &mut Command, supervisor: &Child) {
     command.process_group(group(supervisor).as_raw());
 }
 
-/// Ends all programs and whatever they have started.
+/// Ends all programs and the processes that they started.
 pub fn terminate_group(supervisor: &Child, _programs: &mut [Child]) {
-    // The supervisor is in the group too, and ignores it.
+    // The supervisor is in the group too, and ignores the signal.
     let _ = killpg(group(supervisor), Signal::SIGTERM);
 }
 
@@ -33,7 +33,7 @@ fn group(supervisor: &Child) -> Pid {
 pub struct SupervisedGroup(Pid);
 
 impl SupervisedGroup {
-    /// Nothing if this process was not started as one.
+    /// Returns `None` if this process was not started as a group leader.
     pub fn lead() -> io::Result<Option<SupervisedGroup>> {
         let group = getpgrp();
         if group != getpid() {
@@ -49,7 +49,7 @@ impl SupervisedGroup {
         let _ = killpg(self.0, Signal::SIGTERM);
     }
 
-    /// Ends them, and itself.
+    /// Kills all processes of the group, including this one.
     pub fn kill(self) {
         let _ = killpg(self.0, Signal::SIGKILL);
     }

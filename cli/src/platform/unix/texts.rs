@@ -17,7 +17,7 @@ Many at once, never more than the limit; and with curl, so that all programs pau
   seq 1 100 | xargs -P 8 -n 1 shmlimit run tmdb -- ./fetch
   shmlimit run tmdb --retries --status-fd 3 --exit curl -- curl -fsS -D /dev/fd/3 -o 11.json URL";
 
-/// Numbers under which a program can inherit a pipe.
+/// Parses the descriptor number under which a program can inherit a pipe.
 pub fn descriptor() -> ValueParser {
     clap::value_parser!(i32).range(3..=1023).into()
 }
@@ -42,7 +42,7 @@ pub fn make_group(name: &str) -> String {
     format!("groupadd {name}")
 }
 
-/// What may be wrong with a command that was not found.
+/// Returns a hint why a command was not found.
 pub fn not_found(_program: &str) -> &'static str {
     ""
 }

@@ -1,5 +1,5 @@
-//! Runs a command as a child process. Whatever is typed reaches the command by itself, because it is in the same window;
-//! this process only stays until the command has answered, and says with which code.
+//! Runs a command as a child process. Keyboard input reaches the command directly, because it is in the same window.
+//! This process only stays until the command has ended, and returns its code.
 
 use super::events::{INTERRUPTED, exit_code};
 use super::files;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What tells of a command: its process, which is signalled when it has ended.
+/// The source of events about a command: its process handle, which is signalled when the process ends.
 pub type ChildEvents = OwnedHandle;
 
-/// A command under way.
+/// A running command.
 pub struct ChildProcess {
     child: Child,
     process: ChildEvents,
@@ -32,8 +32,8 @@ pub struct ChildExit {
     called_off: bool,
 }
 
-/// A program by the name that is typed in a shell: `npm` is `npm.cmd`. The standard library would look for `npm.exe`
-/// alone; it knows how to quote the arguments of either.
+/// Returns the command for a name that a user types in a shell: `npm` is `npm.cmd`. The standard library would only
+/// look for `npm.exe`, but it quotes the arguments correctly for both.
 pub fn command(program: &OsStr) -> Command {
     let path = Path::new(program);
     if path.extension().is_some() {
@@ -44,11 +44,11 @@ pub fn command(program: &OsStr) -> Command {
         _ => env::split_paths(&env::var_os("PATH").unwrap_or_default())
             .find_map(|directory| files::program(&directory, Some(program))),
     };
-    // Otherwise it may be in one of the system's own directories.
+    // Otherwise the program may be in one of the system's own directories.
     found.map_or_else(|| Command::new(program), Command::new)
 }
 
-/// Starts a command. From here on this process does not end by what the console says.
+/// Starts a command. From now on, console events do not end this process.
 pub fn start(mut command: Command) -> io::Result<ChildProcess> {
     end_children_with_us()?;
     let called_off = Arc::new(AtomicBool::new(false));
@@ -65,21 +65,21 @@ pub fn start(mut command: Command) -> io::Result<ChildProcess> {
 }
 
 impl ChildProcess {
-    /// Waits until the command ends. `wait` waits for the events, at most so long, and says whether there are any; it reads
-    /// the output of the command meanwhile.
+    /// Waits until the command ends. `wait` waits for events, at most for the given time, and returns whether there
+    /// are any. Meanwhile it reads the command's output.
     pub fn wait_for_exit(
         &mut self,
         mut wait: impl FnMut(&ChildEvents, Option<Duration>) -> io::Result<bool>,
     ) -> io::Result<ChildExit> {
         while !wait(&self.process, None)? {}
         let status = self.child.wait()?;
-        // Processes that the command left behind live on, as they would without us.
+        // Processes that the command left behind continue, as they would without this tool.
         keep_children_alive()?;
         let code = status.code().map_or(1, i32::cast_unsigned);
         Ok(ChildExit { code, called_off: self.called_off.load(Ordering::SeqCst) })
     }
 
-    /// The command has ended: what the console says is for this process again.
+    /// Gives console events back to this process after the command has ended.
     pub fn restore_signals(self) -> io::Result<()> {
         stop_listening();
         Ok(())
@@ -87,17 +87,17 @@ impl ChildProcess {
 }
 
 impl ChildExit {
-    /// The command's own code; nothing if it is the system's, about a program that was ended.
+    /// Returns the command's exit code, or `None` if the system ended the program and chose the code.
     pub fn code(&self) -> Option<u8> {
         u8::try_from(self.code).ok()
     }
 
-    /// Whether a user or a program asked it to end.
+    /// Returns whether a user or a program asked the command to end.
     pub fn was_called_off(&self) -> bool {
         self.called_off || self.code == INTERRUPTED
     }
 
-    /// The command's own code, all of it.
+    /// Returns all 32 bits of the command's exit code.
     pub fn into_exit_code(self) -> ExitCode {
         exit_code(self.code)
     }

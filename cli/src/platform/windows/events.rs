@@ -6,10 +6,11 @@ use std::io;
 use std::process::{Child, Command, ExitCode};
 use std::sync::mpsc::{Receiver, channel};
 
-/// What programs end with that do not listen to Ctrl-C: `STATUS_CONTROL_C_EXIT`.
+/// The exit code of programs that do not handle Ctrl-C: `STATUS_CONTROL_C_EXIT`.
 pub const INTERRUPTED: u32 = 0xC000_013A;
 
-/// `CTRL_C_EVENT` and so on. Ctrl-Break is Ctrl-C for programs in a group of their own, which Ctrl-C does not reach.
+/// Converts `CTRL_C_EVENT` and the other numbers. Ctrl-Break counts as Ctrl-C, for programs in a separate process
+/// group, which Ctrl-C does not reach.
 fn event(number: u32) -> Event {
     match number {
         0 | 1 => Event::Interrupt,
@@ -18,7 +19,7 @@ fn event(number: u32) -> Event {
     }
 }
 
-/// See the contract. Nothing stops or continues a program here, and there is no event for another size of the window.
+/// See the contract in `platform`. On Windows no event stops or continues a program, or reports another window size.
 pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
     let wanted: Vec<Event> = events.iter().copied().filter(|event| Event::ENDING.contains(event)).collect();
     if wanted.is_empty() {
@@ -27,12 +28,12 @@ pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send 
     listen_to_console(move |number| wanted.contains(&event(number)) && handle(event(number)))
 }
 
-/// The system's own code for a program that an event ended.
+/// Returns the system's exit code for a program that an event ended.
 pub fn exit_by(_event: Event) -> ExitCode {
     exit_code(INTERRUPTED)
 }
 
-/// All 32 bits of a code. The standard library's own type has room for eight.
+/// Returns an exit code with all 32 bits. The standard library's type has only eight.
 pub fn exit_code(code: u32) -> ExitCode {
     match u8::try_from(code) {
         Ok(code) => ExitCode::from(code),
@@ -40,12 +41,12 @@ pub fn exit_code(code: u32) -> ExitCode {
     }
 }
 
-/// There is no shell that would let us go on.
+/// Does nothing, because no shell could continue this process.
 pub fn suspend() -> io::Result<()> {
     Ok(())
 }
 
-/// See the contract.
+/// See the contract in `platform`.
 pub struct ExitRequests(Receiver<Event>);
 
 impl ExitRequests {

@@ -7,33 +7,34 @@ use shmlimit_segment::sys::tool::console_and_session;
 use std::env;
 use std::path::Path;
 
-/// Those of one window take turns as one; without a window, those of one session.
+/// Returns a name for the programs that take turns as one: those of one window, or without a window those of one
+/// session.
 pub fn session() -> String {
     let (console, session) = console_and_session();
     format!("session {session}, console {console:x}")
 }
 
-/// The user who runs this program, as the session calls it.
+/// Returns the user who runs this program, under the name that the session uses.
 pub fn user_name() -> String {
     std::env::var("USERNAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "shmlimit".to_owned())
 }
 
-/// Only debuggers stop programs here, and that cannot be seen.
+/// Returns false: only debuggers stop programs on Windows, and other programs cannot detect it.
 pub fn is_stopped(_one: &Attached) -> bool {
     false
 }
 
-/// No program changes its user here.
+/// Returns `None`: programs do not change their user on Windows.
 pub fn user_without_access(_one: &Attached, _file: &Path) -> Option<String> {
     None
 }
 
-/// Switches it on if need be: consoles before Windows 10 have no such thing.
+/// Enables escape sequences if necessary. Consoles before Windows 10 do not have them.
 pub fn supports_escapes() -> bool {
     supports_ansi()
 }
 
-/// The standard library writes Unicode to a console, whatever its code page is.
+/// Returns true: the standard library writes Unicode to a console, whatever its code page is.
 pub fn supports_unicode() -> bool {
     true
 }

@@ -1,4 +1,4 @@
-//! Pipes: reading without waiting, one wait for several of them, and opening a pipe of another process.
+//! Pipes: reads without blocking, one wait for several pipes, and opening a pipe of another process.
 
 use crate::platform::{Stream, WaitSource};
 use shmlimit_segment::sys::tool::{reach_writer, wait_for, writer_address};
@@ -10,8 +10,9 @@ use std::time::Duration;
 
 pub use shmlimit_segment::sys::tool::PipeSource;
 
-/// The system cannot tell whether there is room to write, so there always is: a slow reader holds up this process too.
-/// Nothing is lost by that. Console events arrive on a thread of their own, and at the command itself.
+/// Waits for pipes and the command. The system cannot tell whether a stream has room to write, so it always counts as
+/// ready, and a slow reader also delays this process. Nothing is lost by that: console events arrive on a separate
+/// thread, and at the command itself.
 pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
     let mut handles = Vec::new();
     for source in sources {
@@ -27,7 +28,8 @@ pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Op
     Ok(Some(sources.iter().map(|source| is_room(source) || ready.next().unwrap_or(false)).collect()))
 }
 
-/// As bytes: the command's output need not be UTF-8, which the standard library wants for a console.
+/// Writes bytes to a stream. The command's output need not be UTF-8, which the standard library requires for a
+/// console.
 pub fn write_to(which: Stream, bytes: &[u8]) -> io::Result<usize> {
     let stream = match which {
         Stream::Out => io::stdout().as_handle().try_clone_to_owned(),
@@ -36,7 +38,8 @@ pub fn write_to(which: Stream, bytes: &[u8]) -> io::Result<usize> {
     File::from(stream).write(bytes)
 }
 
-/// Programs have no numbers that they could inherit; `texts::descriptor` has said so.
+/// Always fails: programs on Windows cannot inherit descriptor numbers. `texts::descriptor` has already refused the
+/// option.
 pub fn pass_descriptor(_command: &mut Command, _ours: PipeWriter, _number: i32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

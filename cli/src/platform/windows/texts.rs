@@ -18,7 +18,8 @@ Never more than the limit, whatever else runs; and with curl, so that all progra
 
 What the shell itself knows, such as echo or dir, needs it: shmlimit run tmdb -- cmd /c dir";
 
-/// Programs here cannot inherit a pipe under a number, but for those of one C library, and none says which it has.
+/// Refuses the option. Programs on Windows cannot inherit a pipe under a number, except those of one C library, and a
+/// program does not tell which library it uses.
 pub fn descriptor() -> ValueParser {
     let refuse = |_: &str| -> Result<i32, &'static str> {
         Err(
@@ -49,7 +50,7 @@ pub fn make_group(name: &str) -> String {
     format!("net localgroup {name} /add")
 }
 
-/// What may be wrong with a command that was not found.
+/// Returns a hint why a command was not found.
 pub fn not_found(program: &str) -> &'static str {
     const OF_THE_SHELL: [&str; 14] = [
         "assoc", "call", "copy", "date", "del", "dir", "echo", "md", "mklink", "move", "set", "start",

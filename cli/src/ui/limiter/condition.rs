@@ -1,4 +1,4 @@
-//! The condition of a limiter as text: its pause, its breaker, its gate, its outcomes and its pace.
+//! Formats the condition of a limiter: its pause, breaker, gate, outcomes and pace.
 
 use crate::ui::escape::printable;
 use crate::ui::layout::{self, Part, ScreenStyle};
@@ -10,10 +10,10 @@ use shmlimit::{BreakerState, Counts, PauseSnapshot, Snapshot, TransitionCause};
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;
 
-/// How many status codes are listed.
+/// The number of status codes that are listed.
 const CODES: usize = 6;
 
-/// The pause, by which process and why; nothing without one.
+/// Writes the pause, its process and its reason; nothing without a pause.
 pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let Some(pause) = &snapshot.paused else { return };
     let until = match pause.ends_in {
@@ -31,13 +31,13 @@ pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
     layout::write_row(out, screen, ("paused", width), &parts);
 }
 
-/// The user or program that paused the limiter, when and why: `alice (4711), 5m ago: database migration`.
+/// Returns the user or program that paused the limiter, when and why: `alice (4711), 5m ago: database migration`.
 pub fn paused_by(pause: &PauseSnapshot) -> String {
     let reason = pause.reason.as_ref().map(|text| format!(": {}", printable(text))).unwrap_or_default();
     format!("{} ({}), {} ago{reason}", printable(&pause.program), pause.pid, format_age(pause.paused_for))
 }
 
-/// The breaker's state, since when and why; nothing while all is as it was made.
+/// Writes the breaker's state, since when and why; nothing while the breaker is in its initial state.
 pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
     if now.breaker == BreakerKind::None || (now.reason.is_none() && now.state == BreakerState::Normal) {
@@ -61,7 +61,7 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
         layout::write_row(out, screen, ("warning", width), &[Part::Level(0.1, warning.message)]);
         layout::write_row(out, screen, ("", width), &[Part::Dim(warning.advice)]);
     }
-    // A state that does not end by itself needs an operator to end it.
+    // If the state does not end by itself, an operator must end it.
     let way_out = match now.state {
         _ if now.offline => "online",
         BreakerState::CacheOnly => "online",
@@ -95,7 +95,7 @@ pub const fn cause_text(cause: TransitionCause) -> &'static str {
     }
 }
 
-/// The rows about the gate, outcomes and the pace; none where there is nothing to say.
+/// Writes the rows about the gate, the outcomes and the pace. A row without information is left out.
 pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
     if let Some(gate) = &now.gate {
@@ -127,7 +127,7 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
                     now.error_ratio * 100.0,
                     count(samples.into(), "calls")
                 );
-                // Half of them is as bad as it gets.
+                // An error ratio of one half is already shown in red.
                 if now.error_ratio > 0.0 {
                     Part::Level(0.5 - now.error_ratio, text)
                 } else {
@@ -143,7 +143,7 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
             .map(|window| format!("{} {} of {} left", window.name, window.remaining, window.limit))
             .collect();
         let gap = match pace.interval {
-            // Headers that ask for nothing are not worth a line.
+            // Headers without a limit need no row.
             Duration::ZERO if windows.is_empty() => return,
             Duration::ZERO => Part::Plain("no limit".to_owned()),
             gap => Part::Level(0.1, format!("one call every {}", format_wait(gap))),
@@ -155,7 +155,7 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
     }
 }
 
-/// How calls ended, the most frequent first.
+/// Lists how calls ended, the most frequent result first.
 fn codes(counts: &Counts) -> String {
     let mut codes: Vec<_> = counts.codes.iter().collect();
     codes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

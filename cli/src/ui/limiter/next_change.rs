@@ -6,7 +6,7 @@ use crate::ui::time::format_remaining;
 use shmlimit::{BreakerState, RuleSnapshot, Snapshot};
 use std::time::Duration;
 
-/// What changes next, and in how long.
+/// The next change, and the time until then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub what: What,
@@ -17,25 +17,26 @@ pub struct Change {
 pub enum What {
     /// The pause ends.
     PauseEnds,
-    /// The gate that a Retry-After closed.
+    /// The gate that a Retry-After closed opens.
     GateOpens,
-    /// The breaker's state ends.
+    /// The breaker's state ends and becomes half-open.
     HalfOpen,
     /// The breaker tries to recover: a short sleep, then half open.
     Sleep,
-    /// After a recovery.
+    /// The rate rises after a recovery.
     RateRises,
-    /// A rule that is used up has room again: its name, and what it counts.
+    /// A rule that is used up has room again: the rule's name, and its unit.
     NextUnit(String, String),
-    /// A rule has all it can have.
+    /// A rule is full again.
     Full(String),
 }
 
 impl Change {
-    /// The most relevant change: first one that unblocks all calls, then one that lets the next call pass, then the rest.
+    /// Returns the most relevant change: first one that unblocks all calls, then one that lets the next call pass,
+    /// then others.
     pub fn of(snapshot: &Snapshot) -> Option<Change> {
         if let Some(pause) = snapshot.paused.as_ref().filter(|_| !snapshot.policy.is_passthrough()) {
-            // Nothing else matters before that; one without an end does not end by itself.
+            // Until the pause ends, no other change matters. A pause without an end needs an operator.
             return pause.ends_in.map(|within| Change { what: What::PauseEnds, within });
         }
         let now = &snapshot.condition;
@@ -49,7 +50,7 @@ impl Change {
             within,
         });
         if now.state.blocks().is_some() {
-            // A gate that opens changes nothing while the end of the state is unknown.
+            // While the end of the state is unknown, an opening gate changes nothing.
             return state.map(|state| gate.into_iter().fold(state, sooner));
         }
         let used_up = snapshot.rules.iter().filter(|rule| rule.remaining == 0);
@@ -69,12 +70,12 @@ impl Change {
             .or_else(|| fills.max_by_key(|(within, _)| *within).map(full))
     }
 
-    /// Whether it is worth showing: a rule that is full again within a second is not.
+    /// Returns whether the change is worth showing. A rule that is full again within a second is not.
     pub fn is_news(&self) -> bool {
         !matches!(self.what, What::Full(_)) || self.within > Duration::from_secs(1)
     }
 
-    /// `next_change` of `status --json`.
+    /// Returns `next_change` of `status --json`.
     pub fn to_json(&self) -> Json {
         let (what, rule) = match &self.what {
             What::PauseEnds => ("pause_ends", None),
@@ -88,7 +89,7 @@ impl Change {
         object! { "what": what, "in_ns": self.within, "rule": rule }
     }
 
-    /// Such as `half_open in 12s`.
+    /// Returns text such as `half_open in 12s`.
     pub fn to_text(&self) -> String {
         let within = format_remaining(self.within);
         match &self.what {

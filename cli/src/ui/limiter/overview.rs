@@ -1,4 +1,4 @@
-//! One limiter as text, as `status` shows it.
+//! Formats one limiter as text, as `status` shows it.
 
 use super::policy::terms;
 use crate::ui::escape::printable;
@@ -9,7 +9,7 @@ use crate::ui::limiter::{condition, tables};
 use crate::ui::plural;
 use shmlimit::{Counts, RuleSnapshot, Snapshot};
 
-/// One screen for one limiter; longer only if `all` of its users are wanted.
+/// Returns one screen for one limiter. It is longer only if `all` users are requested.
 pub fn render(snapshot: &Snapshot, all: bool, screen: ScreenStyle) -> String {
     let mut out = head(
         &snapshot.name,
@@ -52,7 +52,7 @@ pub fn render(snapshot: &Snapshot, all: bool, screen: ScreenStyle) -> String {
     screen.spelled(out)
 }
 
-/// A limiter that cannot be shown, among others that can.
+/// Formats a limiter that cannot be shown, among others that can.
 pub fn render_error(name: &str, error: &str, screen: ScreenStyle) -> String {
     let mut out = head(name, ("cannot be shown", Severity::Blocked), "", screen);
     layout::write_row(&mut out, screen, ("", 0), &[Part::Plain(error.to_owned())]);
@@ -84,7 +84,8 @@ fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize
 fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let (most, now) = (snapshot.policy.concurrency(), snapshot.condition.concurrency_now);
     let dead = match snapshot.held_by_exited {
-        // Permits of exited processes are counted until a caller takes them; without this note they would look lost.
+        // The permits of exited processes are counted until a caller reclaims them. Without this note they would seem
+        // lost.
         0 => String::new(),
         held => format!("({held} held by exited processes, free for the next call)"),
     };
@@ -108,7 +109,7 @@ fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, screen: Sc
     }
 }
 
-/// A bar, where there is room for one, and its words.
+/// Writes a bar, if there is enough room, and its words.
 fn write_bar(out: &mut String, screen: ScreenStyle, label: (&str, usize), bar: Part, words: [Part; 2]) {
     let [text, more] = words;
     let mut parts = Vec::new();
@@ -122,7 +123,7 @@ fn write_bar(out: &mut String, screen: ScreenStyle, label: (&str, usize), bar: P
     layout::write_row(out, screen, label, &parts);
 }
 
-/// Counts since the limiter was created; no row if they are zero.
+/// Writes the counts since the limiter was created. There is no row if they are zero.
 fn write_counts(out: &mut String, counts: &Counts, width: usize, screen: ScreenStyle) {
     if counts.granted + counts.refused > 0 {
         let text = format!("{} granted, {} refused", counts.granted, counts.refused);

@@ -1,11 +1,11 @@
-//! A limiter's settings in a few words.
+//! Summarizes a limiter's settings in a few words.
 
 use crate::ui::time::nanos;
 use shmlimit::{Algorithm, Fairness, Policy, RuleSnapshot, describe};
 use shmlimit_kernel::BurstMode;
 use std::time::Duration;
 
-/// A policy on one line: of each rule the most that any one period can see, and how it counts (R147).
+/// Returns a policy on one line: for each rule, the maximum in any one period and the algorithm (R147).
 pub fn summary(policy: &Policy) -> String {
     let rules = 0..policy.rules().len();
     let mut parts: Vec<String> = rules.filter_map(|i| allowance(policy, i)).collect();
@@ -23,11 +23,11 @@ pub fn summary(policy: &Policy) -> String {
     if parts.is_empty() { "no limits".to_owned() } else { parts.join("; ") }
 }
 
-/// Such as `at most 1020 in any day (token_bucket: 1000/day and a burst of 20)`.
+/// Returns text such as `at most 1020 in any day (token_bucket: 1000/day and a burst of 20)`.
 fn allowance(policy: &Policy, i: usize) -> Option<String> {
     let (rule, most) = (policy.rules().get(i)?, describe::most_per_period(policy, i)?);
     let unit = policy.units().nth(usize::from(rule.unit))?;
-    // What every limiter counts need not be said.
+    // Every limiter counts requests, so that unit is not named.
     let unit = if rule.unit == 0 { String::new() } else { format!(" {}", unit.as_str()) };
     let (period, short) = period_names(rule.period);
     let (algorithm, limit, burst) = (rule.algorithm.as_str(), rule.limit, rule.burst);
@@ -46,7 +46,7 @@ fn allowance(policy: &Policy, i: usize) -> Option<String> {
     Some(format!("at most {most}{unit} in any {period} ({counted})"))
 }
 
-/// A period after "any", and after a stroke.
+/// Returns the name of a period after "any", and after a slash.
 fn period_names(period: Duration) -> (String, String) {
     let (long, short) = match describe::duration(period).as_str() {
         "1s" => ("second", "s"),
@@ -59,7 +59,7 @@ fn period_names(period: Duration) -> (String, String) {
     (long.to_owned(), short.to_owned())
 }
 
-/// What a rule allows, and how it counts.
+/// Returns what a rule allows, and its algorithm.
 pub fn terms(policy: &Policy, i: usize, rule: &RuleSnapshot) -> String {
     let terms = match describe::own_rate_of_breaker(policy, i) {
         Some(rate) => format!("{rate} by breaker.rate_base"),
@@ -67,6 +67,6 @@ pub fn terms(policy: &Policy, i: usize, rule: &RuleSnapshot) -> String {
             format!("{} per {}", rule.limit, describe::duration(Duration::from_nanos(nanos(rule.period))))
         }
     };
-    // A rule without a name of its own has the algorithm's.
+    // A rule without a name of its own has the algorithm's name.
     if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }
 }

@@ -9,25 +9,25 @@ use shmlimit_kernel::MAX_PERMITS;
 use shmlimit_kernel::policy::Rule;
 use shmlimit_kernel::queue::WAITERS;
 
-/// What a call needs, as far as a message names it.
+/// The units that a call needs, for messages.
 #[derive(Clone, Copy)]
 pub struct Needs<'a> {
-    /// Units and numbers; a unit that is not named costs nothing, but for requests, which cost 1.
+    /// Units and amounts. A unit that is not named costs 0, except `requests`, which costs 1.
     pub costs: &'a [(String, u64)],
     pub priority: Priority,
 }
 
 impl Needs<'_> {
-    /// What a request needs that names nothing.
+    /// The needs of a request that names no cost.
     pub const ONE_CALL: Needs<'static> = Needs { costs: &[], priority: Priority::Background };
 
-    /// How much of a unit.
+    /// Returns the needed amount of a unit.
     pub fn of(&self, unit: &str) -> u64 {
         let named = self.costs.iter().rev().find(|(name, _)| name == unit).map(|(_, cost)| *cost);
         named.unwrap_or(u64::from(unit == "requests"))
     }
 
-    /// How much of a rule is left for this call.
+    /// Returns how much of a rule is left for this call.
     pub fn left(&self, rule: &RuleSnapshot) -> u64 {
         match self.priority {
             Priority::Background => rule.remaining_background,
@@ -36,7 +36,7 @@ impl Needs<'_> {
     }
 }
 
-/// A refusal or a failure to ask, in words. `refused` is the exit code of a refusal for now.
+/// Explains a refusal, or a failure to ask. `refused` is the exit code of a temporary refusal.
 pub fn failure(limiter: &Limiter, error: AcquireError, needs: Needs<'_>, refused: u8) -> Failure {
     match error {
         AcquireError::Failed(error) => Failure::Library(*error),
@@ -47,12 +47,12 @@ pub fn failure(limiter: &Limiter, error: AcquireError, needs: Needs<'_>, refused
     }
 }
 
-/// The exit code of a refusal: `refused`, unless no other time would be better.
+/// Returns the exit code of a refusal: `refused`, unless waiting would not help.
 pub fn exit_code(refusal: &Refusal, refused: u8) -> u8 {
     if refusal.reason() == Reason::CostExceedsLimit { USAGE } else { refused }
 }
 
-/// Why, and what to do.
+/// Explains the reason and the remedy.
 pub fn to_text(limiter: &Limiter, refusal: &Refusal, needs: Needs<'_>) -> String {
     let policy = limiter.policy().ok();
     let rule = policy.as_ref().zip(refusal.rule()).and_then(|(policy, i)| policy.rules().get(i));
@@ -80,7 +80,7 @@ pub fn to_text(limiter: &Limiter, refusal: &Refusal, needs: Needs<'_>) -> String
         (Reason::Adaptive, _) => "the API's headers ask for a slower pace".to_owned(),
         _ => return refusal.to_string(),
     };
-    // The layer that refuses says when it would let the call pass if no other call waited before it.
+    // The refusing layer reports when it would let the call pass if no other call waited before it.
     let (alone, in_turn) = (refusal.retry_after(), refusal.ready_after());
     let others = match refusal.reason() {
         Reason::Rate if in_turn > alone => ", and other calls wait before this one",
@@ -94,13 +94,13 @@ pub fn to_text(limiter: &Limiter, refusal: &Refusal, needs: Needs<'_>) -> String
     format!("{why}{others}; try again {then}")
 }
 
-/// What the call needs, and what the rule that refuses it has left.
+/// Explains what the call needs, and what is left in the rule that refuses it.
 fn used_up(limiter: &Limiter, refusal: &Refusal, rule: &Rule, needs: Needs<'_>) -> String {
     let name = rule.name.as_str();
     let snapshot = limiter.snapshot().ok();
     let seen = snapshot.as_ref().zip(refusal.rule()).and_then(|(snapshot, i)| snapshot.rules.get(i));
     match seen.map(|seen| (needs.of(&seen.unit), needs.left(seen), seen.unit.as_str())) {
-        // Units that came back since the refusal would contradict it.
+        // If units have come back since the refusal, the numbers would contradict it.
         Some((need, left, unit)) if left < need => {
             format!("needs {}, {left} left in rule {name}", plural::count(need, unit))
         }
@@ -108,7 +108,7 @@ fn used_up(limiter: &Limiter, refusal: &Refusal, rule: &Rule, needs: Needs<'_>) 
     }
 }
 
-/// Why every call is refused, which process caused it, and how to end it.
+/// Explains why every call is refused, which process caused it, and how to end it.
 fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     let name = suggestion::operand(limiter.name());
     let now = limiter.snapshot().ok().map(|snapshot| snapshot.condition);
@@ -137,7 +137,7 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     }
 }
 
-/// The process that paused the limiter, its reason, and how to resume.
+/// Explains which process paused the limiter, its reason, and how to resume.
 fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
     let pause = limiter.snapshot().ok().and_then(|snapshot| snapshot.paused);
     let by = pause.as_ref().map(|pause| format!(" by {}", condition::paused_by(pause))).unwrap_or_default();
@@ -148,7 +148,7 @@ fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
     format!("paused{by}; {then}")
 }
 
-/// A refusal does not say which of the two bounds it met.
+/// Explains that no permit is free. A refusal does not say which of the two bounds was reached.
 fn permits_out(policy: Option<&Policy>) -> String {
     let bounds = policy.map(|policy| (policy.concurrency(), policy.concurrency_background()));
     match bounds.unwrap_or_default() {

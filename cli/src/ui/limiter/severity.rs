@@ -5,16 +5,16 @@ use shmlimit::{BreakerState, Snapshot};
 /// How bad the condition of a limiter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Calls may go.
+    /// Calls pass.
     Normal,
-    /// Calls go, slower than usual, or have to wait a little.
+    /// Calls pass more slowly than usual, or must wait briefly.
     Slow,
-    /// No call may go.
+    /// No call passes.
     Blocked,
 }
 
 impl Severity {
-    /// How much is left, from 0 to 1, as colours show it.
+    /// Returns the severity as a level from 0 to 1, which decides the colour.
     pub const fn level(self) -> f64 {
         match self {
             Severity::Normal => 1.0,
@@ -24,7 +24,7 @@ impl Severity {
     }
 }
 
-/// The condition in one word, and its severity.
+/// Returns the condition in one word, and its severity.
 pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
     let now = &snapshot.condition;
     let used_up = snapshot.rules.iter().any(|rule| rule.remaining == 0);
@@ -42,7 +42,7 @@ pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
     }
 }
 
-/// Permits that a caller can get. Those that exited processes hold count as free.
+/// Returns the permits that a caller can get. Permits of exited processes count as free.
 pub fn free_permits(snapshot: &Snapshot, most: u32) -> u32 {
     most.saturating_sub(snapshot.in_flight.saturating_sub(snapshot.held_by_exited))
 }

@@ -1,4 +1,4 @@
-//! Tables of the processes that use a limiter and of the calls that wait. They stay short when there are many.
+//! Tables of the processes that use a limiter and of the waiting calls. The tables stay short even with many rows.
 
 use crate::ui::escape::printable;
 use crate::ui::layout::ScreenStyle;
@@ -6,18 +6,18 @@ use crate::ui::time::format_age;
 use shmlimit::{ParticipantSnapshot, Priority, WaiterSnapshot};
 use std::fmt::Write;
 
-/// How many lines of a table fit on a screen beside the rest.
+/// The number of table rows that fit on a screen with the other rows.
 pub const SHOWN: usize = 8;
-/// How many kinds of hidden rows are listed.
+/// The number of kinds of hidden rows that are listed.
 const KINDS: usize = 4;
 
-/// How many wait, by priority, and how many of them are late.
+/// Summarizes how many calls wait, by priority, and how many of them are late.
 pub fn summary(queue: &[WaiterSnapshot]) -> String {
     let of = |priority: Priority| queue.iter().filter(|one| one.priority == priority).count();
     let kinds = Priority::ALL.into_iter().rev().map(|priority| (priority.as_str(), of(priority)));
     let parts: Vec<String> =
         kinds.filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect();
-    // Apart: they are among those counted before it.
+    // Late calls are listed separately, because the counts above include them.
     let late = match queue.iter().filter(|one| one.late).count() {
         0 => String::new(),
         count => format!("; {count} late"),
@@ -28,7 +28,7 @@ pub fn summary(queue: &[WaiterSnapshot]) -> String {
     }
 }
 
-/// Waiting calls, in order, the first `most` of them.
+/// Writes the waiting calls in order, at most `most` of them.
 pub fn write_queue(
     out: &mut String,
     queue: &[WaiterSnapshot],
@@ -62,8 +62,8 @@ pub fn write_queue(
     write_others(out, kinds, screen)
 }
 
-/// Who is attached: those who hold a permit first, then who got most, `most` lines of them. Who only waits is in the
-/// other table, and left out of this one unless it is to be whole.
+/// Writes the attached processes, at most `most`: first those that hold a permit, then those with the most grants.
+/// Processes that only wait are in the other table, and are left out here unless all rows are requested.
 pub fn write_participants(
     out: &mut String,
     all: &[ParticipantSnapshot],
@@ -101,12 +101,12 @@ pub fn write_participants(
     write_others(out, others.iter().map(|one| printable(&one.program)), screen)
 }
 
-/// How many of `count` are shown: a line that stands for a single other one would be a waste.
+/// Returns how many of `count` rows to show. One hidden row would need a line too, so it is shown instead.
 fn fitting(count: usize, most: usize) -> usize {
     if count <= most.saturating_add(1) { count } else { most }
 }
 
-/// One line for all rows that are not shown, by kind, the most frequent first.
+/// Writes one line for all hidden rows, by kind, the most frequent first.
 fn write_others(
     out: &mut String,
     kinds: impl Iterator<Item = String>,
@@ -129,7 +129,7 @@ fn write_others(
     writeln!(out, "{}", screen.paint.dim(&screen.cut(&format!("  {:>7}  {text}", ""))))
 }
 
-/// As `--cost` takes it.
+/// Formats the cost in the form that `--cost` accepts.
 pub fn cost(one: &WaiterSnapshot) -> String {
     let parts: Vec<String> = one.cost.iter().map(|(unit, cost)| format!("{unit}={cost}")).collect();
     parts.join(" ")

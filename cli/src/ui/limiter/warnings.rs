@@ -1,4 +1,4 @@
-//! Warnings about a limiter that works. `status`, `top` and `doctor` show the same texts.
+//! Warnings about a working limiter. `status`, `top` and `doctor` show the same texts.
 
 use crate::ui::json::object;
 use crate::ui::suggestion;
@@ -10,16 +10,16 @@ use std::time::Duration;
 /// How long probes may go without a reported outcome before a warning (R146).
 const UNANSWERED: Duration = Duration::from_secs(60);
 
-/// One warning. The keys are a contract: docs/status-json.md.
+/// A warning. The keys are a contract: docs/status-json.md.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The kind of warning, for programs.
     pub warning: &'static str,
     /// How long the condition has lasted.
     pub lasted: Duration,
-    /// What is wrong.
+    /// The problem, as a sentence.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub advice: String,
 }
 
@@ -29,12 +29,13 @@ impl From<Warning> for Value {
     }
 }
 
-/// The warnings about a limiter of that name.
+/// Returns the warnings about a limiter with this name.
 pub fn of(name: &str, now: &Condition) -> Vec<Warning> {
     unanswered(name, now.breaker, now.unanswered_for).into_iter().collect()
 }
 
-/// The half-open state ends only by reported outcomes. If no caller reports any, it never ends.
+/// Warns if probes have no reported outcomes. Only reported outcomes end the half-open state. If no caller reports
+/// any, the state never ends.
 fn unanswered(name: &str, breaker: BreakerKind, time: Option<Duration>) -> Option<Warning> {
     let time = time.filter(|time| *time >= UNANSWERED)?;
     let state = if breaker == BreakerKind::Consecutive { "closed" } else { "normal" };
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r146_probes_are_warned_about_after_a_minute_without_an_answer() {
+    fn r146_probes_without_an_outcome_for_a_minute_cause_a_warning() {
         let minute = Some(Duration::from_secs(60));
         let almost = Some(Duration::from_millis(59_999));
         assert_eq!(unanswered("a", BreakerKind::Fsm, None), None);

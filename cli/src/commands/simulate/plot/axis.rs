@@ -1,6 +1,6 @@
 //! Places the marks of an axis.
 
-/// Round steps for a time axis, in nanoseconds: the shortest that needs no more than `most` marks.
+/// Returns a round step for a time axis, in nanoseconds: the shortest that needs at most `most` marks.
 pub fn time_step(span: u64, most: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
     const LONG: [u64; 13] = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200];
@@ -18,7 +18,8 @@ pub fn time_step(span: u64, most: u64) -> u64 {
     })
 }
 
-/// Round marks from 0 to at least `top`: 1, 2 or 5 times a power of ten apart; whole numbers if `whole`.
+/// Returns round marks from 0 to at least `top`. Their distance is 1, 2 or 5 times a power of ten; whole numbers if
+/// `whole`.
 pub fn marks(top: f64, most: u32, whole: bool) -> Vec<f64> {
     let top = if top > 0.0 { top } else { 1.0 };
     let rough = top / f64::from(most);
@@ -33,8 +34,8 @@ pub fn marks(top: f64, most: u32, whole: bool) -> Vec<f64> {
     (0..=count).map(|i| f64::from(i) * step).collect()
 }
 
-/// The largest power of ten that is not above the value. By steps: for a logarithm every start of the tool, whatever
-/// the verb, would load the library of mathematics.
+/// Returns the largest power of ten that is not above the value. It uses a loop, because a logarithm would load the
+/// math library at every start of the tool.
 fn power_of_ten(value: f64) -> f64 {
     let value = value.clamp(f64::MIN_POSITIVE, f64::MAX);
     let mut exponent = 0;

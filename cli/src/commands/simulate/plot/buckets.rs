@@ -1,20 +1,20 @@
-//! Keeps a run of any length in a fixed number of equal time buckets: when the run grows, neighbours merge.
+//! Keeps a run of any length in a fixed number of equal time buckets: when the run grows, neighbours are merged.
 
 use shmlimit_kernel::breaker::BreakerState;
 
-/// Most buckets there are.
+/// The maximum number of buckets.
 pub const MOST: usize = 300;
 
-/// What happened in one stretch of time.
+/// The events in one stretch of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bucket {
     pub granted: u64,
     pub refused: u64,
-    /// The most calls in flight, and how many at its end; nothing if nothing was seen.
+    /// The maximum of calls in flight and their number at the end; `None` if no operation fell into the bucket.
     pub in_flight: Option<(u32, u32)>,
-    /// The effective rate at its end.
+    /// The effective rate at the end of the bucket.
     pub rate: Option<f64>,
-    /// How long in each state, in the order in which they came.
+    /// The time spent in each state, in the order in which the states occurred.
     pub states: Vec<(BreakerState, u64)>,
 }
 
@@ -26,7 +26,7 @@ impl Bucket {
         }
     }
 
-    /// This one, and the one after it.
+    /// Merges this bucket with the following one.
     fn join(&mut self, next: Bucket) {
         self.granted += next.granted;
         self.refused += next.refused;
@@ -44,7 +44,7 @@ impl Bucket {
 /// The buckets up to the latest time seen.
 pub struct Buckets {
     pub origin: u64,
-    /// How long each of them is, in nanoseconds.
+    /// The width of each bucket in nanoseconds.
     pub width: u64,
     pub list: Vec<Bucket>,
     pub last: u64,
@@ -55,7 +55,7 @@ impl Buckets {
         Buckets { origin, width: 1, list: vec![Bucket::default()], last: origin }
     }
 
-    /// The bucket of a time, which is not before the origin.
+    /// Returns the bucket of a time, which must not be before the origin.
     pub fn at(&mut self, time: u64) -> &mut Bucket {
         self.last = self.last.max(time);
         let past = time.saturating_sub(self.origin);
@@ -81,7 +81,7 @@ impl Buckets {
         }
     }
 
-    /// A stretch in one state.
+    /// Adds a stretch of time in one state.
     pub fn stay(&mut self, state: BreakerState, from: u64, to: u64) {
         self.at(to).stay(state, 0);
         let mut from = from.max(self.origin);
@@ -97,7 +97,7 @@ impl Buckets {
     }
 }
 
-/// How many buckets of this width make the next: widths are those that people use.
+/// Returns how many buckets of this width form the next wider one. All widths are round.
 fn factor(width: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
     const LADDER: [(u64, u64); 10] = [
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_those_that_people_use() {
+    fn bucket_widths_are_round() {
         let mut width = 1_u64;
         let mut seen = Vec::new();
         while width < 86_400_000_000_000 {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_when_it_grows_and_it_stays_small() {
+    fn nothing_is_lost_when_the_run_grows_and_the_list_stays_small() {
         let mut buckets = Buckets::new(5);
         for i in 0..100_000_u64 {
             buckets.at(5 + i * 1_000_003).granted += 1;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_shared_among_the_buckets_it_covers() {
+    fn stretch_is_shared_among_the_buckets_it_covers() {
         let mut buckets = Buckets::new(0);
         buckets.stay(BreakerState::Normal, 0, 1_000_000);
         buckets.stay(BreakerState::Sleep, 1_000_000, 3_000_000);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_neighbours_the_higher_peak_and_the_later_end_stay() {
+    fn merged_bucket_keeps_the_higher_peak_and_the_later_end() {
         let mut one = Bucket { in_flight: Some((4, 1)), rate: Some(35.0), ..Bucket::default() };
         one.join(Bucket { in_flight: Some((3, 2)), ..Bucket::default() });
         assert_eq!((one.in_flight, one.rate), (Some((4, 2)), Some(35.0)));

@@ -14,9 +14,9 @@ const TOP: f64 = 78.0;
 const CALLS: f64 = 190.0;
 const STRIP: f64 = 18.0;
 const SMALL: f64 = 84.0;
-/// Between panels: room for the heading of the next.
+/// The space between panels, for the heading of the next panel.
 const GAP: f64 = 40.0;
-/// The narrowest stretch that can be seen.
+/// The narrowest stretch that is visible.
 const LEAST: f64 = 1.5;
 const GRANTED: &str = "#2f6f9f";
 const REFUSED: &str = "#d9822b";
@@ -32,17 +32,17 @@ const fn colour(state: BreakerState) -> &'static str {
     }
 }
 
-/// From times and values to places.
+/// Converts times and values to positions, and collects the shapes.
 struct Canvas<'b> {
     text: String,
     buckets: &'b Buckets,
-    /// The time that the width stands for.
+    /// The time that the full width represents.
     span: f64,
 }
 
-/// The picture of these buckets.
+/// Draws these buckets.
 pub fn svg(title: &str, kind: BreakerKind, buckets: &Buckets) -> String {
-    // Whole buckets, so that the last bar is as wide as the others.
+    // The span covers whole buckets, so that the last bar is as wide as the others.
     let span = (buckets.list.len() as u64).saturating_mul(buckets.width);
     let mut canvas = Canvas { text: String::new(), buckets, span: span as f64 };
     let fsm = kind == BreakerKind::Fsm;
@@ -73,7 +73,7 @@ pub fn svg(title: &str, kind: BreakerKind, buckets: &Buckets) -> String {
 
 impl Canvas<'_> {
     fn put(&mut self, shape: std::fmt::Arguments<'_>) {
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = self.text.write_fmt(shape);
         self.text.push('\n');
     }
@@ -108,7 +108,7 @@ impl Canvas<'_> {
         ));
     }
 
-    /// Coloured squares with names, at the right of a heading.
+    /// Draws coloured squares with names, to the right of a heading.
     fn legend(&mut self, y: f64, entries: &[(&str, &str)]) {
         let width = |name: &str| 22.0 + 6.6 * name.len() as f64;
         let mut x = RIGHT - entries.iter().map(|(_, name)| width(name)).sum::<f64>();
@@ -143,7 +143,7 @@ impl Canvas<'_> {
         ));
     }
 
-    /// The lines and numbers at the side of a panel. Returns what its height stands for.
+    /// Draws the lines and numbers at the side of a panel. Returns the value that its height represents.
     fn value_axis(&mut self, y: f64, height: f64, top: f64, whole: bool) -> f64 {
         let marks = marks(top, if height > 100.0 { 5 } else { 3 }, whole);
         let most = marks.last().copied().unwrap_or(1.0);
@@ -170,7 +170,7 @@ impl Canvas<'_> {
         for (i, bucket) in buckets.list.iter().enumerate() {
             let from = self.x(i as u64 * buckets.width);
             let to = self.x((i as u64 + 1).saturating_mul(buckets.width));
-            // One bucket alone is an instant, not the whole width.
+            // A single bucket is an instant, so it does not fill the whole width.
             let width = if several { (to - from).max(0.8) - 0.4 } else { 12.0 };
             let mut base = y + CALLS;
             for (count, colour) in [(bucket.granted, GRANTED), (bucket.refused, REFUSED)] {
@@ -186,7 +186,8 @@ impl Canvas<'_> {
         }
     }
 
-    /// Stretches of one state each: state, from, to, as places. Neighbours of one state are one.
+    /// Returns the stretches of one state each: state, start and end position. Adjacent stretches of one state are
+    /// merged.
     fn spans(&self) -> Vec<(BreakerState, f64, f64)> {
         let mut found: Vec<(BreakerState, f64, f64)> = Vec::new();
         for (i, Bucket { states, .. }) in self.buckets.list.iter().enumerate() {
@@ -201,17 +202,17 @@ impl Canvas<'_> {
             }
         }
         if self.buckets.last == self.buckets.origin {
-            // An instant: what it came to in the end.
+            // For a single instant, draw its final state.
             return found.last().map(|(state, ..)| (*state, LEFT, RIGHT)).into_iter().collect();
         }
-        // The last bucket may not be over, but nothing else is going to happen.
+        // The last bucket may not be over, but nothing else will happen.
         if let Some((.., to)) = found.last_mut() {
             *to = RIGHT;
         }
         found
     }
 
-    /// Where it was not well, a tint behind a panel.
+    /// Draws a tint behind a panel where the state was not normal.
     fn tints(&mut self, y: f64, height: f64) {
         for (state, from, to) in self.spans() {
             if state != BreakerState::Normal && to > from {
@@ -235,7 +236,7 @@ impl Canvas<'_> {
         }
         let entries: Vec<_> = seen.iter().map(|state| (colour(*state), state.as_str(kind))).collect();
         self.legend(y, &entries);
-        // However short, it is to be seen: what is narrower than a line goes on top.
+        // Every stretch must be visible, so those narrower than a line are drawn on top.
         let (wide, narrow): (Vec<_>, Vec<_>) =
             spans.into_iter().partition(|(_, from, to)| to - from >= LEAST);
         for (state, from, to) in wide.into_iter().chain(narrow) {
@@ -276,7 +277,7 @@ impl Canvas<'_> {
         self.steps(y, most, values);
     }
 
-    /// A line of steps, one value for each bucket.
+    /// Draws a step line with one value per bucket.
     fn steps(&mut self, y: f64, most: f64, values: Vec<f64>) {
         let mut path = String::new();
         let mut before = None;

@@ -1,4 +1,4 @@
-//! A picture of a run: calls granted and refused, the breaker's state, calls in flight, and the effective rate.
+//! Draws a run: calls granted and refused, the breaker's state, calls in flight, and the effective rate.
 
 mod axis;
 mod buckets;
@@ -9,7 +9,7 @@ use super::summary::StateSpans;
 use buckets::Buckets;
 use shmlimit_kernel::policy::BreakerKind;
 
-/// What is known of a run so far.
+/// Collects the data of a run for its plot.
 pub struct Plot {
     kind: BreakerKind,
     title: String,
@@ -34,7 +34,7 @@ impl Plot {
         bucket.rate = step.line.fsm.as_ref().map(|fsm| fsm.rate);
     }
 
-    /// The picture.
+    /// Returns the plot as SVG.
     pub fn svg(&self) -> String {
         draw::svg(&self.title, self.kind, self.buckets.as_ref().unwrap_or(&Buckets::new(0)))
     }
