@@ -172,7 +172,7 @@ fn the_first_two_commands_of_the_readme_need_no_other_setup() {
         .collect();
     assert_eq!(commands[0], "cargo install --path cli\nshmlimit demo\n");
     // The second command works on its own; the demo creates nothing for it.
-    assert_eq!(run(workshop().path(), &commands[1]).lines().count(), 1 + 20);
+    assert_eq!(run(workshop().path(), &commands[1]).lines().count(), 20);
 }
 
 #[test]
