@@ -118,23 +118,15 @@ fn refused(py: Python<'_>, limiter: &Limiter, refusal: &Refusal) -> PyResult<PyE
     Ok(PyErr::from_value(raised))
 }
 
-/// What is known about a pause, or about the calls in flight. The state may have changed since the refusal; then there
-/// is nothing to add.
+/// The program that paused the limiter, and its reason. The pause may have ended since the refusal; then there is nothing to
+/// add. Only a pause is worth a snapshot: other refusals are common, and must stay cheap.
 fn details(py: Python<'_>, limiter: &Limiter, reason: Reason) -> String {
-    if !matches!(reason, Reason::Paused | Reason::Concurrency) {
+    if reason != Reason::Paused {
         return String::new();
     }
     let Ok(now) = py.detach(|| limiter.snapshot()) else { return String::new() };
-    match (reason, now.paused, now.concurrency) {
-        (Reason::Paused, Some(pause), _) => {
-            let reason = pause
-                .reason
-                .map_or_else(|| "no reason given".to_owned(), |reason| format!("reason: {reason}"));
-            format!(" (paused by {}, process {}; {reason})", pause.program, pause.pid)
-        }
-        (Reason::Concurrency, _, Some(most)) if now.in_flight >= most => {
-            format!(" ({} of {most} calls are in flight)", now.in_flight)
-        }
-        _ => String::new(),
-    }
+    let Some(pause) = now.paused else { return String::new() };
+    let reason =
+        pause.reason.map_or_else(|| "no reason given".to_owned(), |reason| format!("reason: {reason}"));
+    format!(" (paused by {}, process {}; {reason})", pause.program, pause.pid)
 }

@@ -97,11 +97,8 @@ def test_a_misspelt_name_is_a_config_error_with_a_suggestion(directory, call, me
     assert raised.value.code == "bad_value"
 
 
-def test_a_refusal_says_who_paused_the_limiter_and_how_many_calls_are_in_flight(directory):
+def test_a_refusal_says_who_paused_the_limiter_and_why(directory):
     limiter = Limiter("api", concurrency=1)
-    with limiter.acquire():
-        with pytest.raises(Refused, match=r"\(1 of 1 calls are in flight\)"):
-            limiter.try_acquire()
     limiter.pause(reason="database migration")
     with pytest.raises(Refused, match=rf"paused by .*, process {os.getpid()}; reason: database migration\)"):
         limiter.try_acquire()

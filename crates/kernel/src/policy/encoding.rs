@@ -19,7 +19,8 @@
 //! ```
 
 use super::adaptive::{Adaptive, MAX_WINDOWS, PACE_WINDOW_WORDS, PaceWindowDraft};
-use super::health::{BACKOFF_WORDS, BREAKER_WORDS};
+use super::backoff::BACKOFF_WORDS;
+use super::health::BREAKER_WORDS;
 use super::name::{NAME_WORDS, Name};
 use super::{
     Algorithm, BurstFrom, BurstMode, Policy, PolicyDraft, PolicyError, Queueing, Rule, RuleDraft,

@@ -1,6 +1,7 @@
 //! The validated configuration of a limiter: plain data of fixed size.
 
 mod adaptive;
+mod backoff;
 #[doc(hidden)]
 pub mod encoding;
 mod error;
@@ -13,13 +14,14 @@ pub mod stored;
 pub use adaptive::{
     Adaptive, AdaptiveDraft, HeaderCode, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
 };
+pub use backoff::{Backoff, Jitter, StoredBackoff};
 pub use encoding::{FirstRule, POLICY_WORDS, PolicyWords};
 pub use error::{Key, PolicyError};
 #[cfg(not(loom))]
 pub use error::{decimal_text, duration_text};
 pub use health::{
-    Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow,
-    PerSecond, StoredBackoff, StoredBreaker, StoredWindow,
+    Breaker, BreakerKind, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond, StoredBreaker,
+    StoredWindow,
 };
 pub use name::{NAME_LEN, NAME_WORDS, Name};
 pub use queueing::{Fairness, Queueing, WHOLE_SHARE};
