@@ -345,7 +345,7 @@ fn r144_a_mismatch_shows_both_sides() {
     let error = builder(directory.path()).policy(counted(11, Some(5))).open().unwrap_err();
     assert!(matches!(error, Error::ConfigMismatch { .. }), "{error:?}");
     let text = error.to_string();
-    for part in ["10", "11", "4", "5", "rm robust --force", NAME] {
+    for part in ["10", "11", "4", "5", "on_mismatch = update", NAME] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
     builder(directory.path()).policy(counted(10, Some(4))).open().expect("the same policy fits");
