@@ -435,7 +435,8 @@ public:
     template <class Function, class = std::enable_if_t<std::is_object_v<Function> && std::is_invocable_r_v<bool, Function &>>>
     request &stop(Function &function) noexcept
     {
-        return stop([](void *one) noexcept -> int { return (*static_cast<Function *>(one))() ? 1 : 0; }, &function);
+        return stop([](void *one) noexcept -> int { return (*static_cast<Function *>(one))() ? 1 : 0; },
+                    const_cast<void *>(static_cast<const void *>(&function)));
     }
 
     /// Calls `use` with this request as the struct of shmlimit.h.
@@ -750,7 +751,7 @@ public:
         sleep = detail::from_ns(ns);
         if (detail::done(result, code) && result == SHMLIMIT_SLEEP)
             return std::nullopt;
-        if (!code)
+        if (result != SHMLIMIT_PENDING_DONE)
             number_ = 0;
         return answer(result, grant, raw);
     }
@@ -934,7 +935,8 @@ public:
     {
         std::string reason(why);
         auto raw = detail::sized<shmlimit_pause_options>();
-        raw.duration_ns = detail::to_ns(length);
+        // A pause that is already over must not become one without an end.
+        raw.duration_ns = length == length.zero() ? 0 : detail::to_limit(length);
         raw.reason = reason.empty() ? nullptr : reason.c_str();
         detail::done(shmlimit_pause(handle_, &raw), code);
     }

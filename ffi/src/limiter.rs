@@ -110,6 +110,28 @@ const FLAGS: u32 =
     HOW | SHMLIMIT_OPEN_ALLOW_NETWORK_FS | SHMLIMIT_OPEN_IGNORE_ENVIRONMENT | SHMLIMIT_OPEN_SHARE;
 
 impl shmlimit_options {
+    /// Only the fields that say where the limiter is.
+    pub(crate) fn without_settings(&self) -> shmlimit_options {
+        shmlimit_options {
+            size: self.size,
+            directory: self.directory,
+            test_clock: self.test_clock,
+            flags: self.flags & SHMLIMIT_OPEN_ALLOW_NETWORK_FS,
+            preset: std::ptr::null(),
+            config: std::ptr::null(),
+            settings: std::ptr::null(),
+            setting_count: 0,
+            group: std::ptr::null(),
+            gid: 0,
+            shared_with: std::ptr::null(),
+            rate: std::ptr::null(),
+            algorithm: std::ptr::null(),
+            burst: 0,
+            concurrency: 0,
+            on_mismatch: SHMLIMIT_MISMATCH_ERROR,
+        }
+    }
+
     pub(crate) fn apply(&self, mut builder: Builder) -> Result<Builder, Failure> {
         if self.flags & !FLAGS != 0 || (self.flags & HOW).count_ones() > 1 {
             let message = format!(

@@ -27,7 +27,7 @@ pub unsafe extern "C-unwind" fn shmlimit_remove(
         let name = input::text("name", name)?;
         let mut builder = Limiter::builder(name);
         if let Some(options) = input::growing(options)? {
-            builder = options.apply(builder)?;
+            builder = options.without_settings().apply(builder)?;
         }
         // Environment variables must not change a limiter that is being removed.
         match builder.ignore_environment().remove(force != 0) {

@@ -96,10 +96,11 @@ impl Limiter {
                 Step::Again if stop() => return Ok(None),
                 Step::Again => {}
                 Step::Sleep { link, place, wake_value, limit, .. } => {
+                    // The time that `stop` takes is part of the sleep.
+                    let began = Instant::now();
                     if stop() {
                         return Ok(None);
                     }
-                    let began = Instant::now();
                     // Checking `stop` is not a reason to take a step. Only the end of the time or a changed wake
                     // word is.
                     loop {

@@ -8,6 +8,7 @@ use super::waiter::Group;
 use crate::environment::{Change, Patch};
 use crate::{ConfigError, describe, presets};
 use shmlimit_kernel::Policy;
+use shmlimit_kernel::policy::BreakerKind;
 use shmlimit_segment::Error;
 use shmlimit_segment::directory::{Allowances, Directory, PreviousLimiter};
 use shmlimit_segment::file::create::{self, Creation};
@@ -120,11 +121,11 @@ impl Builder {
             self.patched(&updated)
         })?;
         events::changed(name.as_str(), &changed);
-        let patch = if self.environment { Patch::read()? } else { Patch::default() };
-        match patch.concerns(&changed.policy) {
-            true => Ok(patch.changes(&changed.before, &changed.policy)),
-            false => Ok(Vec::new()),
+        // Variables change only limiters with the five-state breaker. For others an invalid variable is no error.
+        if !self.environment || changed.policy.breaker().kind() != BreakerKind::Fsm {
+            return Ok(Vec::new());
         }
+        Ok(Patch::read()?.changes(&changed.before, &changed.policy))
     }
 
     /// Opens the limiter only if it exists. Creates neither the limiter nor its directory.

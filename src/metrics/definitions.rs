@@ -37,7 +37,7 @@ fn definitions() -> Vec<Family> {
         ("outcomes", Counter, "Outcomes that were recorded, by what they mean to the breaker."),
         ("latency_seconds", Histogram, "How long calls took, where that was recorded."),
         ("sleep_seconds", Histogram, "How long callers were told to wait before they try again."),
-        ("participants", Gauge, "Processes that are attached, without the one that measures."),
+        ("participants", Gauge, "Processes that are attached."),
         ("queue_length", Gauge, "Calls that wait, by priority."),
         ("queue_oldest_seconds", Gauge, "How long the call has waited that waits longest; 0 if none does."),
         ("breaker_state", Gauge, "1 for the state the breaker is in, 0 for the others it has."),

@@ -154,6 +154,10 @@ pub fn update(policy: &Policy, overrides: &Overrides) -> Result<Policy, ConfigEr
         // The counts of one algorithm cannot be converted for another, so the rule would start used up.
         return Err(ConfigError::NotChangeable { key: "algorithm".to_owned() });
     }
+    if policy.rules().len() == 1 {
+        // It is the algorithm of the rule, which keeps its burst.
+        named.algorithm = None;
+    }
     if named.burst.is_none() && named.algorithm.is_none() && !policy.rules().is_empty() {
         let rates = std::mem::take(&mut named.rates);
         updated = change_rates(policy, &rates)?;
@@ -193,7 +197,13 @@ fn meant(policy: &Policy, rate: &Rate, rates: &[Rate]) -> Result<usize, ConfigEr
     let key = || "rate".to_owned();
     let rules = policy.rules().iter().enumerate();
     let found: Vec<usize> = match &rate.name {
-        Some(name) => rules.filter(|(_, rule)| rule.name.as_str() == name).map(|(i, _)| i).collect(),
+        Some(name) => {
+            // A rate with a unit never changes a rule that counts another unit.
+            let counts =
+                |unit: u8| rate.unit.is_none() || policy.unit(rate.unit_name()) == Some(usize::from(unit));
+            let named = rules.filter(|(_, rule)| rule.name.as_str() == name && counts(rule.unit));
+            named.map(|(i, _)| i).collect()
+        }
         None => {
             let unit = policy.unit(rate.unit_name());
             let of_unit = rules.filter(|(_, rule)| Some(usize::from(rule.unit)) == unit);

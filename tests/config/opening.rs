@@ -279,3 +279,22 @@ fn nothing_asked_for_is_never_a_mismatch() {
         assert_eq!(limiter.policy().unwrap().concurrency(), Some(7));
     }
 }
+
+#[test]
+fn an_update_with_the_algorithm_that_the_rule_has_keeps_its_burst() {
+    let home = Home::new();
+    let limiter = home.builder("api").rate("10/s").burst(20).open().unwrap();
+    let update = home.builder("api").rate("12/s").algorithm(Algorithm::TokenBucket);
+    update.on_mismatch(OnMismatch::Update).open().unwrap();
+    let policy = limiter.policy().unwrap();
+    assert_eq!((policy.rules()[0].limit, policy.rules()[0].burst), (12, 20));
+}
+
+#[test]
+fn a_named_rate_with_a_unit_does_not_change_a_rule_of_another_unit() {
+    let home = Home::new();
+    let limiter = home.builder("llm").rate(Rate::per_minute(100).name("rpm")).open().unwrap();
+    let tokens = Rate::per_minute(30_000).unit("tokens").name("rpm");
+    assert!(limiter.set_rate(tokens).is_err());
+    assert_eq!(limiter.policy().unwrap().rules()[0].limit, 100);
+}

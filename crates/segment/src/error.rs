@@ -334,8 +334,8 @@ pub fn afresh(directory: &Path, name: &str, change: &str) -> String {
 /// Tells how to open a limiter that has other settings.
 fn mismatch(directory: &Path, name: &str, updatable: bool) -> String {
     match updatable {
-        true => "to change it for all programs, open it with on_mismatch = update (shmlimit init … --update); to use it as \
-                 it is, on_mismatch = adopt"
+        true => "to change it for all programs, open it with on_mismatch = update; to use it as it is, on_mismatch = \
+                 adopt"
             .to_owned(),
         false => format!(
             "to use it as it is, open it with on_mismatch = adopt; to start it afresh with these settings, open it with \

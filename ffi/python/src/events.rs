@@ -125,8 +125,12 @@ fn deliver_all(limiter: &Bound<'_, PyAny>) -> PyResult<()> {
     KEPT.fetch_sub(events.len(), Ordering::Relaxed);
     // An interpreter that is shutting down has no modules any more, so the events are dropped.
     let Ok(report) = REPORT.import(py, "shmlimit._callbacks", "report") else { return Ok(()) };
+    // An event that cannot be reported must not keep back the others.
+    let mut done = Ok(());
     for (is_warning, fields) in &events {
-        report.call1((limiter, *is_warning, snapshot::as_dict(py, fields)?))?;
+        let reported =
+            snapshot::as_dict(py, fields).and_then(|fields| report.call1((limiter, *is_warning, fields)));
+        done = done.and(reported.map(drop));
     }
-    Ok(())
+    done
 }
