@@ -619,8 +619,9 @@ int32_t shmlimit_set(const struct shmlimit_limiter *limiter,
 
 /**
  * Puts the breaker into a state, for all programs that share the limiter: "normal", "throttle", "sleep", "half_open",
- * "cache_only", "offline", "online", "closed" or "open". "offline" refuses every call, also the waiting ones;
- * shmlimit_pause() keeps them waiting. "clear_gate" ends a Retry-After and forgets the pace that headers asked for.
+ * "cache_only", "offline", "online", "closed" or "open". "online" ends "offline" and probes first. "offline" refuses
+ * every call, also the waiting ones; shmlimit_pause() keeps them waiting. "clear_gate" ends a Retry-After and forgets the
+ * pace that headers asked for.
  */
 int32_t shmlimit_force(const struct shmlimit_limiter *limiter,
                        const char *state);

@@ -24,8 +24,9 @@ pub unsafe extern "C-unwind" fn shmlimit_set(
 }
 
 /// Puts the breaker into a state, for all programs that share the limiter: "normal", "throttle", "sleep", "half_open",
-/// "cache_only", "offline", "online", "closed" or "open". "offline" refuses every call, also the waiting ones;
-/// shmlimit_pause() keeps them waiting. "clear_gate" ends a Retry-After and forgets the pace that headers asked for.
+/// "cache_only", "offline", "online", "closed" or "open". "online" ends "offline" and probes first. "offline" refuses
+/// every call, also the waiting ones; shmlimit_pause() keeps them waiting. "clear_gate" ends a Retry-After and forgets the
+/// pace that headers asked for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_force(
     limiter: *const shmlimit_limiter,

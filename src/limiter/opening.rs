@@ -19,7 +19,7 @@ use std::io::ErrorKind;
 
 /// How often opening is tried while other processes keep replacing the limiter.
 const TRIES: usize = 64;
-/// After this number of tries, the limiter is opened under the creation lock. No process can replace it there.
+/// After this number of tries, the limiter is opened under the creation lock, so that no process can replace it meanwhile.
 const UNLOCKED_TRIES: usize = 8;
 
 impl Builder {
@@ -51,7 +51,8 @@ impl Builder {
         let Some(make) = make else { return self.open_existing_now() };
         let (name, directory) = self.place(true)?;
         let mut used_up = false;
-        // Invalid variables are an error before anything is created. Their changes are reported below.
+        // An invalid environment variable must fail before anything is created. The changes that valid ones make are
+        // applied and returned below.
         self.patched(&make)?;
         let segment = settle_noting(&directory, &name, self.bounds, Some(make), &mut used_up)?;
         let changes = match wanted {
@@ -100,7 +101,8 @@ impl Builder {
         }
         let differences = describe::differences(&there, &wanted);
         let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
-        // An update with single settings changes only what they name, so it may be refused where the whole policy fits.
+        // Single settings change only the keys that they name. So an update with them may be impossible although the
+        // whole policy would fit.
         let updatable = match self.updated(&stored) {
             Ok(updated) => segment.takes(&self.patched(&updated)?)?,
             Err(_) => false,
@@ -199,8 +201,8 @@ impl Builder {
                 Err(error) => Err(error),
             }
         });
-        // The hand-over comes after the replacement. Earlier, the users would find no successor, and all would wait
-        // for the creation lock.
+        // Wake the programs only after the replacement. If they woke before it, they would find no successor, and all
+        // of them would wait for the creation lock.
         if let Some(old) = old {
             old.wake_all(old.sleepers());
         }
@@ -364,14 +366,14 @@ pub(super) fn successor(
     old: &Segment,
     make: bool,
 ) -> Result<LimiterSegment, Error> {
-    // The old segment is read only if there is no other. It may be damaged, and that may be why it was replaced.
+    // Do not read the old segment unless there is no other. It may be damaged, and that may be why it was replaced.
     let mut there = settle(directory, name, bounds, None);
     for _ in 0..TRIES {
         if !make || old.is_removed() || !matches!(there, Err(Error::UnknownLimiter { .. })) {
             break;
         }
         let created = create::create_with(directory, name, |before, generation| match before {
-            // This segment is later than the old one.
+            // The limiter of this name that existed last was removed on purpose. It is later than `old`, so it decides.
             PreviousLimiter::Removed => Ok(None),
             _ => old.succession(generation).map(Some),
         })?;

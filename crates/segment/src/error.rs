@@ -378,11 +378,11 @@ fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
         ),
         // No command that every Windows has can resume a stopped process.
         pid if cfg!(windows) => format!(
-            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? If it is, end it with: taskkill /F /PID \
+            "process {pid} ({program}) holds the lock, and this call has waited {waited} ms; is it stopped? If it is, end it with: taskkill /F /PID \
              {pid}"
         ),
         pid => format!(
-            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? If it is, resume it with: kill -CONT {pid}"
+            "process {pid} ({program}) holds the lock, and this call has waited {waited} ms; is it stopped? If it is, resume it with: kill -CONT {pid}"
         ),
     }
 }

@@ -13,11 +13,12 @@ use crate::{MAX_RULES, MAX_UNITS};
 
 /// The result of checking a call together with the calls ahead of it.
 pub(super) struct Checked {
-    /// Whether there are enough permits.
+    /// Whether a permit is free for the call, and no pause without a known end is in effect.
     pub(super) permit: bool,
-    /// The time at which the rules have room. `None` means never.
+    /// The time at which rules, pause, breaker, gate and pace let the call go. `None` means never, or not until an
+    /// operator changes the breaker's state.
     pub(super) time: Option<Time>,
-    /// The same time, if all calls that are expected to go first are counted.
+    /// Like `time`, but after all calls that are expected to go first, also those that come later.
     expected: Option<Time>,
     /// Whether a pause is in effect that lasts until the limiter is resumed.
     paused: bool,
@@ -114,8 +115,8 @@ impl Checked {
         self.permit && self.time.is_some_and(|time| time > self.now)
     }
 
-    /// The refusal by the first layer that would refuse the call alone. If none would, the reason is that other
-    /// calls are ahead.
+    /// The refusal by the first layer that would refuse the call even if no other call waited. If no layer would,
+    /// the reason is that other calls are ahead.
     pub(super) fn refusal<V: View>(&self, v: &V, request: &AcquireRequest, now: Time) -> Refusal {
         match admission::check(v, request, now) {
             Some(alone) => Refusal { ready_at: alone.ready_at.and(self.time), ..alone },
@@ -143,8 +144,8 @@ impl Checked {
             return None;
         }
         let refusal = self.refusal(v, request, now);
-        // While a limiter is paused, its calls keep waiting. If the breaker refuses until further notice, they
-        // do not.
+        // A pause alone keeps calls waiting. If the breaker also refuses until an operator changes its state, this
+        // call is refused now, with the breaker's reason.
         let stopped = if self.time.is_none() { admission::refused_without_end(v, now) } else { None };
         Some(match stopped {
             Some(reason) if refusal.reason == Reason::Paused => Refusal { reason, retry_at: None, ..refusal },
@@ -156,7 +157,8 @@ impl Checked {
     pub(super) fn next_look(&self, found: &Survey, who: &NewWaiter, now: Time) -> Time {
         let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
         let calls = found.ahead.calls;
-        // A call that may go now but is not granted can only come from damaged words. It must not spin.
+        // If the call may go now and was still not granted, stored words are damaged. The bounds below keep it from
+        // checking in a loop without a sleep.
         let until = if self.paused {
             // The process that resumes the limiter wakes the call. A call that cannot be woken checks a few
             // times per second.

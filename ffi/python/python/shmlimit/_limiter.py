@@ -50,9 +50,10 @@ class Limiter(_shmlimit.Limiter):
     on_mismatch: what to do if the limiter exists with other settings. "error": raise ConfigError, whose message
         lists the differences. "adopt": use the limiter as it is. "update": change the settings for every program
         that uses the limiter; what was spent stays spent. An update changes the numbers of existing rules (limit,
-        period, burst), the concurrency, and the other settings that docs/configuration.md marks as changeable. It
-        cannot add or remove rules or change an algorithm: use replace.
-    group: processes of one group take their turns in the queue together.
+        period, burst), the concurrency, and the other settings that docs/configuration.md marks as changeable. Single
+        settings cannot add or remove rules or change an algorithm. A config or a preset is the whole configuration and
+        can, if the units stay the same and the file has room; otherwise use replace.
+    group: processes of one group count as one when turns in the queue are given out.
     create: whether to create the limiter if it does not exist. False: raise Error of code "unknown_limiter"
         instead.
     replace: creates the limiter afresh and replaces an existing one; programs that use the old one move to the new
