@@ -3,6 +3,7 @@
 //! rule, first come first served.
 
 use crate::machine::{FOR_EVER, Machine, taken_over_slot};
+use shmlimit_kernel::Nanos;
 use shmlimit_kernel::queue::{
     self, ENTRY_WORDS, NewWaiter, PROGRESS_WORDS, QueueOutcome, QueueTicket, TURN_WORDS, Wake,
 };
@@ -17,14 +18,13 @@ use shmlimit_segment::slots;
 use shmlimit_segment::sync::killable::is_dead;
 use shmlimit_segment::wake_word;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The request of every call.
 pub const REQUEST: AcquireRequest = AcquireRequest::one(Priority::User);
 
 /// The time that many milliseconds after the start of a model.
 pub fn at(milliseconds: u64) -> Time {
-    Time(1_000_000_000).plus(Duration::from_millis(milliseconds))
+    Time(1_000_000_000).plus(Nanos::from_millis(milliseconds))
 }
 
 /// A place in the queue, and the value of its wake word.
