@@ -83,6 +83,12 @@ shmlimit_kernel::named_enum! {
         Anthropic = 7 => "anthropic",
     }
     /// All formats.
+    ///
+    /// ```
+    /// use shmlimit::policy::HeaderFormat;
+    ///
+    /// assert_eq!(HeaderFormat::ALL.map(HeaderFormat::as_str), HeaderFormat::NAMES);
+    /// ```
     pub const ALL;
     /// The name in configuration files.
     ///
@@ -92,6 +98,10 @@ shmlimit_kernel::named_enum! {
     pub const fn as_str;
     impl FromStr;
     /// The names in configuration files, in the order of the variants.
+    ///
+    /// ```
+    /// assert!(shmlimit::policy::HeaderFormat::NAMES.contains(&"github"));
+    /// ```
     pub const NAMES;
     /// The format stored as `code`.
     const fn from_code(u8);

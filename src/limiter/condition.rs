@@ -17,6 +17,10 @@ use std::time::Duration;
 
 impl OutcomeCounts {
     /// Upper bounds of the latency histogram, in milliseconds.
+    ///
+    /// ```
+    /// assert_eq!(shmlimit::OutcomeCounts::LATENCY_BOUNDS[0], 1);
+    /// ```
     pub const LATENCY_BOUNDS: [u64; 15] = LATENCY_BOUNDS;
 }
 

@@ -26,6 +26,12 @@ shmlimit_kernel::named_enum! {
         Connection => "connection",
     }
     /// All errors.
+    ///
+    /// ```
+    /// use shmlimit::NetError;
+    ///
+    /// assert_eq!(NetError::ALL.map(NetError::as_str), NetError::NAMES);
+    /// ```
     pub const ALL;
     /// The name in configuration, JSON and other languages.
     ///
@@ -34,6 +40,10 @@ shmlimit_kernel::named_enum! {
     /// ```
     pub const fn as_str;
     /// The names, in the order of the variants.
+    ///
+    /// ```
+    /// assert!(shmlimit::NetError::NAMES.contains(&"dns"));
+    /// ```
     pub const NAMES;
     impl FromStr;
 }

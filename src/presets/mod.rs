@@ -47,6 +47,10 @@ const COUNT: usize = media::ALL.len() + exchanges::ALL.len() + services::ALL.len
 static ALL: [Preset; COUNT] = joined();
 
 /// The names of all presets.
+///
+/// ```
+/// assert!(shmlimit::presets::NAMES.contains(&"github"));
+/// ```
 pub const NAMES: [&str; COUNT] = names();
 
 const fn joined() -> [Preset; COUNT] {

@@ -9,6 +9,13 @@ use super::time::Nanos;
 
 crate::named_enum! {
     /// The source of a wait.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::backoff as shmlimit;
+    /// use shmlimit::WaitSource;
+    ///
+    /// assert_eq!("retry_after".parse(), Ok(WaitSource::RetryAfter));
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum WaitSource {
         /// The server asked for it with Retry-After.
@@ -17,8 +24,20 @@ crate::named_enum! {
         Backoff => "backoff",
     }
     /// All sources.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::backoff as shmlimit;
+    /// use shmlimit::WaitSource;
+    ///
+    /// assert_eq!(WaitSource::ALL, [WaitSource::RetryAfter, WaitSource::Backoff]);
+    /// ```
     pub const ALL;
     /// The name outside Rust: in C, Python, JSON and logs.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::backoff as shmlimit;
+    /// assert_eq!(shmlimit::WaitSource::Backoff.as_str(), "backoff");
+    /// ```
     pub const fn as_str;
     impl FromStr;
 }

@@ -20,6 +20,14 @@ pub struct UnknownName {
 
 impl UnknownName {
     /// `text` is none of the `allowed` names of a `what`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::UnknownName;
+    ///
+    /// let error = UnknownName::new("Signal", "blue", &["red", "green"]);
+    /// assert_eq!(error.to_string(), "unknown Signal \"blue\": must be red or green");
+    /// ```
     pub fn new(what: &'static str, text: &str, allowed: &'static [&'static str]) -> UnknownName {
         UnknownName { what, text: text.to_owned(), allowed }
     }

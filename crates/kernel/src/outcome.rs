@@ -32,8 +32,18 @@ crate::named_enum! {
         Ignored = 4 => "ignored",
     }
     /// All classes.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::outcome as shmlimit;
+    /// assert!(shmlimit::OutcomeClass::ALL.contains(&shmlimit::OutcomeClass::Net));
+    /// ```
     pub const ALL;
     /// The name outside Rust: in C, Python, JSON and logs.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::outcome as shmlimit;
+    /// assert_eq!(shmlimit::OutcomeClass::Throttled.as_str(), "429");
+    /// ```
     pub const fn as_str;
     impl FromStr;
 }

@@ -28,8 +28,20 @@ crate::named_enum! {
         Webhook => "webhook",
     }
     /// All priorities, from the lowest to the highest.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::Priority;
+    ///
+    /// assert_eq!(Priority::ALL, [Priority::Background, Priority::User, Priority::Webhook]);
+    /// ```
     pub const ALL;
     /// The name outside Rust: in C, Python, JSON and logs.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::Priority::User.as_str(), "user");
+    /// ```
     pub const fn as_str;
     impl FromStr;
 }
@@ -80,8 +92,18 @@ crate::named_enum! {
         Busy => "busy",
     }
     /// All reasons.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert!(shmlimit::Reason::ALL.contains(&shmlimit::Reason::Rate));
+    /// ```
     pub const ALL;
     /// The name outside Rust: in C, Python, JSON and logs.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::Reason::RetryAfter.as_str(), "retry_after");
+    /// ```
     pub const fn as_str;
     impl FromStr;
 }

@@ -1,6 +1,4 @@
-//! Errors: what failed, on which file, and what to do about it.
-//!
-//! A refusal ("not now") is not an error: the library has `Refusal` for it.
+//! Errors: what failed, on which file, and what to do. A refusal ("not now") is not an error but a `Refusal`.
 
 use shmlimit_kernel::policy::PolicyError;
 use std::io;
@@ -8,6 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A failure. Every message says what happened, on which file or key, and what to do. Nothing was changed.
+///
+/// ```
+/// # use shmlimit_segment as shmlimit;
+/// assert_eq!(shmlimit::Error::BadStatus { status: 42 }.to_string(), "42 is not an HTTP status; use 100 to 599");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -86,8 +89,7 @@ pub enum Error {
         /// The kind of file system.
         kind: &'static str,
     },
-    /// Living participants cannot be told from exited ones: the file system loses their locks, or this process may
-    /// not examine them.
+    /// Living and exited participants look alike: the file system loses locks, or this process may not examine them.
     #[error("{path}: living processes cannot be told from exited ones: {problem}; {remedy}")]
     Liveness {
         /// The segment, or the directory.
@@ -102,8 +104,7 @@ pub enum Error {
     Busy {
         /// The segment.
         path: PathBuf,
-        /// The process id of a holder that has stopped, in the holder's own pid namespace; 0 if no holder has
-        /// stopped.
+        /// The process id of a stopped holder, in the holder's own pid namespace; 0 if no holder has stopped.
         pid: u32,
         /// The program name of that holder.
         program: String,
@@ -157,8 +158,7 @@ pub enum Error {
     /// A configuration file that cannot be used. The cause is a `ConfigError` of the library.
     #[error(transparent)]
     Config(Box<dyn std::error::Error + Send + Sync>),
-    /// An environment variable that has no valid meaning or does not fit. The cause is an `environment::EnvError`
-    /// of the library.
+    /// An environment variable that is invalid or does not fit. The cause is an `environment::EnvError`.
     #[error(transparent)]
     Environment(Box<dyn std::error::Error + Send + Sync>),
     /// A status that no server answers with.
@@ -228,6 +228,11 @@ pub enum Error {
 
 impl Error {
     /// Every code that [`code`](Error::code) can return.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// assert!(shmlimit::Error::CODES.contains(&"busy"));
+    /// ```
     pub const CODES: [&str; 23] = [
         "bad_name",
         "unknown_limiter",
@@ -255,6 +260,11 @@ impl Error {
     ];
 
     /// A short name that never changes. It is the same in every language.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// assert_eq!(shmlimit::Error::BadStatus { status: 42 }.code(), "bad_status");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Error::BadName { .. } => "bad_name",
@@ -284,6 +294,11 @@ impl Error {
     }
 
     /// The error number of the operating system, if the error came from it.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// assert_eq!(shmlimit::Error::BadStatus { status: 42 }.errno(), None);
+    /// ```
     pub fn errno(&self) -> Option<i32> {
         match self {
             Error::Io { source, .. } => source.raw_os_error(),
@@ -292,6 +307,11 @@ impl Error {
     }
 
     /// Turns an error of the operating system into one that names the operation and the file.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// let read = std::fs::read_to_string("limits.toml").map_err(shmlimit::Error::io("read", "limits.toml"));
+    /// ```
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { action, path, source }
@@ -387,18 +407,15 @@ fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
     }
 }
 
-/// Error numbers of Windows: for a file that is marked read-only, and for a file that cannot be truncated or
-/// overwritten because it is mapped. No other system has errors with these numbers.
+/// Error numbers that only Windows has: for a read-only file, and for a mapped file that cannot be overwritten.
 const FILE_READ_ONLY: i32 = 6009;
 const USER_MAPPED_FILE: i32 = 1224;
 
 fn hint(source: &io::Error, path: &Path) -> String {
+    let path = path.display();
     match source.raw_os_error() {
         Some(FILE_READ_ONLY) => {
-            return format!(
-                "; it is marked read-only; remove that mark with: attrib -r \"{}\"",
-                path.display()
-            );
+            return format!("; it is marked read-only; remove that mark with: attrib -r \"{path}\"");
         }
         Some(USER_MAPPED_FILE) => {
             return "; programs have it mapped; end them first (shmlimit status shows them)".to_owned();
@@ -415,7 +432,6 @@ fn hint(source: &io::Error, path: &Path) -> String {
         io::ErrorKind::ReadOnlyFilesystem => "choose a writable directory with --dir",
         // Windows does not say who has access, nor whether the error concerns the file or the directory.
         io::ErrorKind::PermissionDenied if cfg!(windows) => {
-            let path = path.display();
             return format!(
                 "; see who may use it with: icacls \"{path}\", or choose a directory of your own with --dir"
             );

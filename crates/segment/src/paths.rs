@@ -5,6 +5,13 @@ use crate::sys;
 use std::path::{Path, PathBuf};
 
 /// The file of the creation lock, under which segments are created and removed. It is never deleted.
+///
+/// ```
+/// # use shmlimit_segment as shmlimit;
+/// use shmlimit::paths::{CREATION_LOCK, LimiterName};
+///
+/// assert!(LimiterName::of_file(CREATION_LOCK).is_none());
+/// ```
 pub const CREATION_LOCK: &str = "ratelimit.lock";
 const SUFFIX: &str = ".shm";
 const NOTE: &str = ".removed";
@@ -15,11 +22,28 @@ const PORTS: [&str; 2] = ["com", "lpt"];
 
 /// A limiter name that is a safe file name on every platform. On Windows `tmdb` and `TMDB` are one file, and
 /// therefore one limiter.
+///
+/// ```
+/// # use shmlimit_segment as shmlimit;
+/// use shmlimit::paths::LimiterName;
+///
+/// let name = LimiterName::new("tmdb")?;
+/// assert_eq!(name.file_name(), "tmdb.shm");
+/// # Ok::<(), shmlimit::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimiterName(String);
 
 impl LimiterName {
     /// Checks a name (`[A-Za-z0-9._-]`, no leading dot, at most 64).
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// use shmlimit::paths::LimiterName;
+    ///
+    /// assert!(LimiterName::new("tmdb").is_ok());
+    /// assert!(LimiterName::new("../tmdb").is_err());
+    /// ```
     pub fn new(name: &str) -> Result<LimiterName, Error> {
         let bad = |why| Err(Error::BadName { name: name.to_owned(), why });
         match name {
@@ -35,11 +59,21 @@ impl LimiterName {
     }
 
     /// The name itself.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// assert_eq!(shmlimit::paths::LimiterName::new("tmdb").unwrap().as_str(), "tmdb");
+    /// ```
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The name of its segment in the directory.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// assert_eq!(shmlimit::paths::LimiterName::new("tmdb").unwrap().file_name(), "tmdb.shm");
+    /// ```
     pub fn file_name(&self) -> String {
         format!("{}{SUFFIX}", self.0)
     }
@@ -50,12 +84,24 @@ impl LimiterName {
     }
 
     /// Whether a file name is the name of such a note.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// use shmlimit::paths::LimiterName;
+    ///
+    /// assert!(LimiterName::is_note(".tmdb.removed") && !LimiterName::is_note("tmdb.shm"));
+    /// ```
     pub fn is_note(file_name: &str) -> bool {
         let name = file_name.strip_prefix('.').and_then(|name| name.strip_suffix(NOTE));
         name.is_some_and(|name| LimiterName::new(name).is_ok())
     }
 
     /// The limiter that a file name belongs to.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// assert_eq!(shmlimit::paths::LimiterName::of_file("tmdb.shm").unwrap().as_str(), "tmdb");
+    /// ```
     pub fn of_file(file_name: &str) -> Option<LimiterName> {
         LimiterName::new(file_name.strip_suffix(SUFFIX)?).ok()
     }
@@ -68,6 +114,14 @@ fn is_device(name: &str) -> bool {
 }
 
 /// A directory, and whether the user chose it.
+///
+/// ```
+/// # use shmlimit_segment as shmlimit;
+/// use shmlimit::paths::Place;
+///
+/// let place = Place { path: "/srv/limits".into(), chosen: true, made: true };
+/// assert_eq!(place, Place::chosen("/srv/limits"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The directory.
@@ -81,6 +135,11 @@ pub struct Place {
 
 impl Place {
     /// A directory that the user chose.
+    ///
+    /// ```
+    /// # use shmlimit_segment as shmlimit;
+    /// assert!(shmlimit::paths::Place::chosen("/srv/limits").chosen);
+    /// ```
     pub fn chosen(path: impl Into<PathBuf>) -> Place {
         Place { path: path.into(), chosen: true, made: true }
     }
@@ -89,6 +148,14 @@ impl Place {
 /// The directories in which limiters may live, best first: the chosen directory (`--dir`, `SHMLIMIT_DIR`,
 /// `ANIVAULT_DIR`), otherwise the defaults. The defaults depend only on the user and the machine's file systems, so
 /// that a login shell and cron agree.
+///
+/// ```
+/// # use shmlimit_segment as shmlimit;
+/// use shmlimit::paths::{Place, places};
+/// use std::path::Path;
+///
+/// assert_eq!(places(Some(Path::new("/srv/limits"))), [Place::chosen("/srv/limits")]);
+/// ```
 pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let chosen =
@@ -104,6 +171,13 @@ pub fn places(explicit: Option<&Path>) -> Vec<Place> {
 
 /// Directories that earlier versions used by default for this user. Limiters that remain there are found only if
 /// one of these directories is chosen.
+///
+/// ```
+/// # use shmlimit_segment as shmlimit;
+/// for directory in shmlimit::paths::former_defaults() {
+///     println!("limiters of earlier versions: {}", directory.display());
+/// }
+/// ```
 pub fn former_defaults() -> Vec<PathBuf> {
     sys::former_directories()
 }

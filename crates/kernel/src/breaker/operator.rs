@@ -47,8 +47,20 @@ crate::named_enum! {
         ClearGate => "clear_gate",
     }
     /// All commands.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::BreakerCommand;
+    ///
+    /// assert!(BreakerCommand::ALL.contains(&BreakerCommand::ClearGate));
+    /// ```
     pub const ALL;
     /// The name outside Rust: in C, Python, JSON and logs.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// assert_eq!(shmlimit::BreakerCommand::HalfOpen.as_str(), "half_open");
+    /// ```
     pub const fn as_str;
     const NAMES;
     /// The command with exactly that name.

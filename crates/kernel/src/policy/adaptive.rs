@@ -14,11 +14,27 @@ pub const MAX_WINDOWS: usize = 8;
 pub const MAX_HISTORY: u32 = 1000;
 
 /// The stored code of a header format. The library that parses headers defines the codes.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::policy::HeaderCode;
+/// use std::num::NonZeroU8;
+///
+/// // A program takes the code from `HeaderFormat::code`.
+/// assert_eq!(HeaderCode(NonZeroU8::MIN).0.get(), 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderCode(pub NonZeroU8);
 
 crate::named_enum! {
     /// The kind of a provider's rate-limit window.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::WindowKind;
+    ///
+    /// assert_eq!("sliding".parse(), Ok(WindowKind::Sliding));
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum WindowKind {
         /// The window starts again at its end.
@@ -27,13 +43,32 @@ crate::named_enum! {
         Sliding => "sliding",
     }
     /// The name in configuration files.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::WindowKind::Fixed.as_str(), "fixed");
+    /// ```
     pub const fn as_str;
     impl FromStr;
     /// The names in configuration files, in the order of the variants.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::WindowKind::NAMES, ["fixed", "sliding"]);
+    /// ```
     pub const NAMES;
 }
 
 /// One rate-limit window of the provider, as configured.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::policy::{PaceWindowDraft, WindowKind};
+/// use std::time::Duration;
+///
+/// let interval = Duration::from_secs(60);
+/// let window = PaceWindowDraft { name: "requests", limit: 500, interval, kind: WindowKind::Fixed };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceWindowDraft<'a> {
     /// The name that the header parser gives to the window.
@@ -47,6 +82,18 @@ pub struct PaceWindowDraft<'a> {
 }
 
 /// The configuration of the pace, before validation.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::policy::AdaptiveDraft;
+/// use shmlimit::{Policy, PolicyDraft};
+///
+/// // Use three quarters of the provider's limit before the pace is slowed.
+/// let adaptive = AdaptiveDraft { threshold: 750_000, ..AdaptiveDraft::DEFAULT };
+/// let policy = Policy::new(&PolicyDraft { adaptive: Some(adaptive), ..PolicyDraft::DEFAULT })?;
+/// assert_eq!(policy.adaptive().unwrap().threshold, 750_000);
+/// # Ok::<(), shmlimit::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveDraft<'a> {
     /// The header format. `None`: it is given with each response.
@@ -65,6 +112,11 @@ pub struct AdaptiveDraft<'a> {
 
 impl AdaptiveDraft<'_> {
     /// The default values.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::AdaptiveDraft::DEFAULT.threshold, 500_000); // half of the limit
+    /// ```
     pub const DEFAULT: Self = AdaptiveDraft {
         parser: None,
         threshold: MILLION / 2,
@@ -82,6 +134,20 @@ impl Default for AdaptiveDraft<'_> {
 }
 
 /// One valid rate-limit window of the provider.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// # use shmlimit::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
+/// # use shmlimit::{Policy, PolicyDraft};
+/// # use std::time::Duration;
+/// # let interval = Duration::from_secs(60);
+/// # let windows = [PaceWindowDraft { name: "requests", limit: 500, interval, kind: WindowKind::Fixed }];
+/// # let adaptive = Some(AdaptiveDraft { windows: &windows, ..AdaptiveDraft::DEFAULT });
+/// let policy = Policy::new(&PolicyDraft { adaptive, ..PolicyDraft::DEFAULT })?;
+/// let window = policy.adaptive().unwrap().windows().next().unwrap();
+/// assert_eq!((window.name.as_str(), window.limit), ("requests", 500));
+/// # Ok::<(), shmlimit::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceWindow {
     /// The name that the header parser gives to the window.
@@ -95,12 +161,37 @@ pub struct PaceWindow {
 
 impl PaceWindow {
     /// The length of the window.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// # use shmlimit::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
+    /// # use shmlimit::{Policy, PolicyDraft};
+    /// # use std::time::Duration;
+    /// # let interval = Duration::from_secs(60);
+    /// # let windows = [PaceWindowDraft { name: "requests", limit: 500, interval, kind: WindowKind::Fixed }];
+    /// # let adaptive = Some(AdaptiveDraft { windows: &windows, ..AdaptiveDraft::DEFAULT });
+    /// let policy = Policy::new(&PolicyDraft { adaptive, ..PolicyDraft::DEFAULT })?;
+    /// let window = policy.adaptive().unwrap().windows().next().unwrap();
+    /// assert_eq!(window.interval(), Duration::from_secs(60));
+    /// # Ok::<(), shmlimit::PolicyError>(())
+    /// ```
     pub const fn interval(&self) -> Duration {
         self.interval.duration()
     }
 }
 
 /// The configuration of the pace, validated.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::policy::AdaptiveDraft;
+/// use shmlimit::{Policy, PolicyDraft};
+///
+/// let adaptive = Some(AdaptiveDraft::DEFAULT);
+/// let policy = Policy::new(&PolicyDraft { adaptive, ..PolicyDraft::DEFAULT })?;
+/// assert_eq!(policy.adaptive().unwrap().history, 100);
+/// # Ok::<(), shmlimit::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adaptive {
     /// The header format. `None`: it is given with each response.
@@ -154,6 +245,17 @@ impl Adaptive {
     }
 
     /// Converts this back to a draft, with `windows`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::AdaptiveDraft;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let adaptive = Some(AdaptiveDraft::DEFAULT);
+    /// let policy = Policy::new(&PolicyDraft { adaptive, ..PolicyDraft::DEFAULT })?;
+    /// assert_eq!(policy.adaptive().unwrap().draft(&[]), AdaptiveDraft::DEFAULT);
+    /// # Ok::<(), shmlimit::PolicyError>(())
+    /// ```
     pub fn draft<'a>(&self, windows: &'a [PaceWindowDraft<'a>]) -> AdaptiveDraft<'a> {
         let Adaptive { parser, threshold, history, min_samples, .. } = *self;
         let short_window = self.short_window();
@@ -161,11 +263,35 @@ impl Adaptive {
     }
 
     /// Windows up to this length use the simple rule (R86).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::AdaptiveDraft;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let adaptive = Some(AdaptiveDraft::DEFAULT);
+    /// let policy = Policy::new(&PolicyDraft { adaptive, ..PolicyDraft::DEFAULT })?;
+    /// assert_eq!(policy.adaptive().unwrap().short_window(), AdaptiveDraft::DEFAULT.short_window);
+    /// # Ok::<(), shmlimit::PolicyError>(())
+    /// ```
     pub const fn short_window(&self) -> Duration {
         self.short_window.duration()
     }
 
     /// The windows, in order.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// # use shmlimit::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
+    /// # use shmlimit::{Policy, PolicyDraft};
+    /// # use std::time::Duration;
+    /// # let interval = Duration::from_secs(60);
+    /// # let windows = [PaceWindowDraft { name: "requests", limit: 500, interval, kind: WindowKind::Fixed }];
+    /// # let adaptive = Some(AdaptiveDraft { windows: &windows, ..AdaptiveDraft::DEFAULT });
+    /// let policy = Policy::new(&PolicyDraft { adaptive, ..PolicyDraft::DEFAULT })?;
+    /// assert_eq!(policy.adaptive().unwrap().windows().count(), 1);
+    /// # Ok::<(), shmlimit::PolicyError>(())
+    /// ```
     pub fn windows(&self) -> impl Iterator<Item = &PaceWindow> + '_ {
         self.windows.iter().flatten()
     }

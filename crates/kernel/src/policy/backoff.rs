@@ -8,6 +8,14 @@ use core::time::Duration;
 
 crate::named_enum! {
     /// Whether a computed wait is drawn at random (R74).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::Jitter;
+    ///
+    /// assert_eq!("none".parse(), Ok(Jitter::None));
+    /// assert_eq!(Jitter::default(), Jitter::Full);
+    /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum Jitter {
         /// Between 0 and the ceiling.
@@ -17,14 +25,36 @@ crate::named_enum! {
         None => "none",
     }
     /// The name in configuration files.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::Jitter::Full.as_str(), "full");
+    /// ```
     pub const fn as_str;
     impl FromStr;
     /// The names in configuration files, in the order of the variants.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::Jitter::NAMES, ["full", "none"]);
+    /// ```
     pub const NAMES;
 }
 
 stored! {
     /// How long to wait after a failed call, and how often to retry (R68 to R77).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::Backoff;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let mut backoff = Backoff::DEFAULT;
+    /// backoff.retries_user = 3;
+    /// let policy = Policy::new(&PolicyDraft { backoff, ..PolicyDraft::DEFAULT })?;
+    /// assert_eq!(policy.backoff().retries_user, 3);
+    /// # Ok::<(), shmlimit::PolicyError>(())
+    /// ```
     pub struct Backoff as StoredBackoff {
         /// The ceiling of the first wait.
         pub base: Duration,
@@ -50,6 +80,11 @@ pub const BACKOFF_WORDS: usize = 6;
 
 impl Backoff {
     /// The default values.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::Backoff::DEFAULT.retries_background, 5);
+    /// ```
     pub const DEFAULT: Self = Backoff {
         base: Duration::from_millis(1500),
         cap: Duration::from_secs(30),
@@ -84,6 +119,13 @@ impl Backoff {
     }
 
     /// Whether waits are drawn at random.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::{Backoff, Jitter};
+    ///
+    /// assert_eq!(Backoff::DEFAULT.jitter(), Jitter::Full);
+    /// ```
     pub const fn jitter(&self) -> Jitter {
         if self.steady == 0 { Jitter::Full } else { Jitter::None }
     }

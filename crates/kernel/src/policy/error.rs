@@ -5,6 +5,14 @@ use std::fmt;
 use super::name::NAME_LEN;
 
 /// A configuration key in the form the user wrote it, such as `rules.0.period`.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::policy::Key;
+///
+/// let key = Key { within: Some(("rules", 0)), name: "period" };
+/// assert_eq!(key.to_string(), "rules.0.period");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The list that contains the key, and the index of its element. `None` for a key outside a list.
@@ -37,6 +45,14 @@ impl fmt::Display for Key {
 }
 
 /// The reason why a configuration is refused.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::{Policy, PolicyDraft};
+///
+/// let error = Policy::new(&PolicyDraft { concurrency: Some(0), ..PolicyDraft::DEFAULT }).unwrap_err();
+/// assert_eq!(error.to_string(), "concurrency = 0: must be from 1 to 4096");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {

@@ -35,13 +35,32 @@ pub struct PerSecond(pub u64);
 
 impl PerSecond {
     /// Whole units per second.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::PerSecond::whole(2).0, 2_000_000_000);
+    /// ```
     pub const fn whole(units: u64) -> PerSecond {
         PerSecond(units.saturating_mul(PerSecond::ONE.0))
     }
 
     /// One unit per second.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::PerSecond;
+    ///
+    /// assert_eq!(PerSecond::ONE, PerSecond::whole(1));
+    /// ```
     pub const ONE: PerSecond = PerSecond(1_000_000_000);
     /// The fastest rate: about 4.6 units per nanosecond.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::PerSecond;
+    ///
+    /// assert!(PerSecond::FASTEST > PerSecond::whole(4_000_000_000));
+    /// ```
     pub const FASTEST: PerSecond = PerSecond(1 << 62);
 }
 
@@ -49,6 +68,17 @@ stored_as_they_are! { PerSecond }
 
 stored! {
     /// The window of outcomes that count (R42, R47).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::OutcomeWindow;
+    /// use shmlimit::{Policy, PolicyDraft};
+    ///
+    /// let window = OutcomeWindow { max_count: 100, ..OutcomeWindow::DEFAULT };
+    /// let policy = Policy::new(&PolicyDraft { window, ..PolicyDraft::DEFAULT })?;
+    /// assert_eq!(policy.window(), window);
+    /// # Ok::<(), shmlimit::PolicyError>(())
+    /// ```
     pub struct OutcomeWindow as StoredWindow {
         /// The maximum age of an outcome. An outcome of exactly this age no longer counts.
         pub max_age: Duration,
@@ -61,6 +91,11 @@ stored! {
 
 impl OutcomeWindow {
     /// The default values.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::OutcomeWindow::DEFAULT.min_samples, 10);
+    /// ```
     pub const DEFAULT: Self =
         OutcomeWindow { max_age: Duration::from_secs(30), max_count: 300, min_samples: 10 };
 }
@@ -73,6 +108,14 @@ impl Default for OutcomeWindow {
 
 crate::named_enum! {
     /// The kind of circuit breaker.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::BreakerKind;
+    ///
+    /// assert_eq!("fsm".parse(), Ok(BreakerKind::Fsm));
+    /// assert_eq!(BreakerKind::default(), BreakerKind::None);
+    /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum BreakerKind {
         /// No breaker: outcomes are counted and Retry-After is honored, nothing else.
@@ -84,11 +127,28 @@ crate::named_enum! {
         Consecutive => "consecutive",
     }
     /// All kinds.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::BreakerKind;
+    ///
+    /// assert_eq!(BreakerKind::ALL.map(BreakerKind::as_str), BreakerKind::NAMES);
+    /// ```
     pub const ALL;
     /// The name in configuration files.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::BreakerKind::Fsm.as_str(), "fsm");
+    /// ```
     pub const fn as_str;
     impl FromStr;
     /// The names in configuration files, in the order of the variants.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert!(shmlimit::policy::BreakerKind::NAMES.contains(&"consecutive"));
+    /// ```
     pub const NAMES;
 }
 
@@ -167,6 +227,11 @@ pub const BREAKER_WORDS: usize = 17;
 
 impl Breaker {
     /// The default values.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::Breaker::DEFAULT.failure_threshold, 5);
+    /// ```
     pub const DEFAULT: Self = Breaker {
         rate_base: PerSecond(0),
         probe_rate: PerSecond::whole(3),
@@ -230,6 +295,13 @@ impl Breaker {
     }
 
     /// The kind of breaker.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::{Breaker, BreakerKind};
+    ///
+    /// assert_eq!(Breaker::DEFAULT.kind(), BreakerKind::None);
+    /// ```
     pub const fn kind(&self) -> BreakerKind {
         kind_of(self.kind)
     }
@@ -249,6 +321,11 @@ impl Breaker {
     }
 
     /// Whether network errors count.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert!(shmlimit::policy::Breaker::DEFAULT.counts_network_errors());
+    /// ```
     pub const fn counts_network_errors(&self) -> bool {
         self.net_ignored == 0
     }

@@ -83,6 +83,11 @@ pub struct PolicyDraft<'a> {
 
 impl PolicyDraft<'_> {
     /// The default values: no limits.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert!(shmlimit::PolicyDraft::DEFAULT.rules.is_empty());
+    /// ```
     pub const DEFAULT: Self = PolicyDraft {
         provider: "default",
         concurrency: None,

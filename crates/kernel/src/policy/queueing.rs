@@ -2,6 +2,14 @@
 
 crate::named_enum! {
     /// The order of waiting calls with the same priority (R131).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::Fairness;
+    ///
+    /// assert_eq!("fifo".parse(), Ok(Fairness::Fifo));
+    /// assert_eq!(Fairness::default(), Fairness::Process);
+    /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum Fairness {
         /// Every group has equal turns. By default each process is a group (R143).
@@ -11,13 +19,32 @@ crate::named_enum! {
         Fifo => "fifo",
     }
     /// The name in configuration files.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::Fairness::Process.as_str(), "process");
+    /// ```
     pub const fn as_str;
     /// The names in configuration files, in the order of the variants.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::Fairness::NAMES, ["process", "fifo"]);
+    /// ```
     pub const NAMES;
     impl FromStr;
 }
 
 /// The settings of the queue in the form that decisions need.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::{Fairness, Policy, PolicyDraft};
+///
+/// let policy = Policy::new(&PolicyDraft { fairness: Fairness::Fifo, ..PolicyDraft::DEFAULT })?;
+/// assert_eq!(policy.queueing().fairness, Fairness::Fifo);
+/// # Ok::<(), shmlimit::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
     /// The order within a priority.
@@ -35,6 +62,11 @@ pub const WHOLE_SHARE: u32 = 1_000_000;
 
 impl Queueing {
     /// Decodes the word of an encoded policy. Any word gives values in range.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::Queueing::from_word(1).fairness, shmlimit::Fairness::Fifo);
+    /// ```
     #[inline]
     pub fn from_word(word: u64) -> Queueing {
         Queueing {
@@ -45,6 +77,11 @@ impl Queueing {
     }
 
     /// Encodes the settings as a word.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::Queueing::from_word(1).to_word(), 1);
+    /// ```
     #[inline]
     pub fn to_word(self) -> u64 {
         u64::from(self.fairness == Fairness::Fifo)

@@ -39,12 +39,34 @@ crate::named_enum! {
         SlidingCounter = 6 => "sliding_counter",
     }
     /// All algorithms.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::Algorithm;
+    ///
+    /// assert_eq!(Algorithm::ALL.map(Algorithm::as_str), Algorithm::NAMES);
+    /// ```
     pub const ALL;
     /// The name in configuration files.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::Algorithm::Gcra.as_str(), "gcra");
+    /// ```
     pub const fn as_str;
     /// The names in configuration files, in the order of the variants.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert!(shmlimit::Algorithm::NAMES.contains(&"sliding_log"));
+    /// ```
     pub const NAMES;
     /// The algorithm stored as `code`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::Algorithm::from_code(2), Some(shmlimit::Algorithm::Gcra));
+    /// ```
     #[inline]
     pub const fn from_code(u8);
     impl FromStr;
@@ -113,6 +135,13 @@ impl AlgorithmKind {
 
 crate::named_enum! {
     /// The meaning of a burst for GCRA (R19).
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::BurstMode;
+    ///
+    /// assert_eq!("fixed_window".parse(), Ok(BurstMode::FixedWindow));
+    /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum BurstMode {
         /// A tolerance that recovers continuously.
@@ -123,14 +152,32 @@ crate::named_enum! {
         FixedWindow => "fixed_window",
     }
     /// The name in configuration files.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::BurstMode::GcraTau.as_str(), "gcra_tau");
+    /// ```
     pub const fn as_str;
     impl FromStr;
     /// The names in configuration files, in the order of the variants.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::BurstMode::NAMES, ["gcra_tau", "fixed_window"]);
+    /// ```
     pub const NAMES;
 }
 
 /// The origin of a rule's burst. A burst that was not configured follows the limit when the limit changes
 /// (R110).
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::policy::BurstFrom;
+///
+/// assert_eq!(BurstFrom::Given.burst_beside(20), None); // the burst stays
+/// assert_eq!(BurstFrom::Limit.burst_beside(20), Some(20)); // the burst follows the limit
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum BurstFrom {
@@ -145,6 +192,13 @@ pub enum BurstFrom {
 
 impl BurstFrom {
     /// The origin stored as `code`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::policy::BurstFrom;
+    ///
+    /// assert_eq!(BurstFrom::from_code(1), BurstFrom::Limit);
+    /// ```
     pub const fn from_code(code: u8) -> BurstFrom {
         match code & 3 {
             1 => BurstFrom::Limit,
@@ -154,6 +208,11 @@ impl BurstFrom {
     }
 
     /// The burst that goes with a new limit. `None` if the burst does not change.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert_eq!(shmlimit::policy::BurstFrom::Rate.burst_beside(990), Some(10));
+    /// ```
     pub const fn burst_beside(self, limit: u64) -> Option<u64> {
         match self {
             BurstFrom::Given => None,
@@ -231,6 +290,18 @@ impl RuleDraft<'_> {
 
 /// One validated rule. Two rules are equal if they make the same decisions. The origin of the burst and the log
 /// room make no difference.
+///
+/// ```
+/// # use shmlimit_kernel as shmlimit;
+/// use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft};
+/// use std::time::Duration;
+///
+/// let draft = RuleDraft::new(Algorithm::Gcra, 10, Duration::from_secs(1));
+/// let policy = Policy::new(&PolicyDraft { rules: &[draft], ..PolicyDraft::DEFAULT })?;
+/// let rule = policy.rules()[0];
+/// assert_eq!((rule.name.as_str(), rule.limit, rule.burst), ("gcra", 10, 10));
+/// # Ok::<(), shmlimit::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The name of the rule.
@@ -272,6 +343,17 @@ impl Eq for Rule {}
 
 impl Rule {
     /// Converts this rule back to a draft.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft};
+    /// use std::time::Duration;
+    ///
+    /// let draft = RuleDraft::new(Algorithm::Gcra, 10, Duration::from_secs(1));
+    /// let policy = Policy::new(&PolicyDraft { rules: &[draft], ..PolicyDraft::DEFAULT })?;
+    /// assert_eq!(policy.rules()[0].draft("requests").limit, 10);
+    /// # Ok::<(), shmlimit::PolicyError>(())
+    /// ```
     pub fn draft<'a>(&'a self, unit: &'a str) -> RuleDraft<'a> {
         let burst = self.tau.is_none() && self.algorithm.has_burst();
         RuleDraft {

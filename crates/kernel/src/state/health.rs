@@ -8,6 +8,14 @@ use bytemuck::{Pod, Zeroable};
 
 crate::named_enum! {
     /// The breaker's state. The numbers are stored and never change.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::BreakerState;
+    ///
+    /// assert_eq!("half_open".parse(), Ok(BreakerState::HalfOpen));
+    /// assert_eq!(BreakerState::default(), BreakerState::Normal);
+    /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum BreakerState {
@@ -26,8 +34,23 @@ crate::named_enum! {
         Open = 5 => "open",
     }
     /// All states.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::BreakerState;
+    ///
+    /// assert!(BreakerState::ALL.contains(&BreakerState::CacheOnly));
+    /// ```
     pub const ALL;
     /// The state stored as `code`. Any number is a valid state.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::BreakerState;
+    ///
+    /// assert_eq!(BreakerState::from_code(2), BreakerState::Sleep);
+    /// assert_eq!(BreakerState::from_code(99), BreakerState::Normal);
+    /// ```
     #[inline]
     pub const fn from_code(u32) or Normal;
     /// The name, except that of Normal for a consecutive breaker.
@@ -37,6 +60,16 @@ crate::named_enum! {
 
 impl BreakerState {
     /// The name outside Rust, for a breaker of that kind.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// # use shmlimit_kernel::policy;
+    /// use policy::BreakerKind;
+    /// use shmlimit::BreakerState;
+    ///
+    /// assert_eq!(BreakerState::Normal.as_str(BreakerKind::Fsm), "normal");
+    /// assert_eq!(BreakerState::Normal.as_str(BreakerKind::Consecutive), "closed");
+    /// ```
     pub const fn as_str(self, kind: BreakerKind) -> &'static str {
         match (self, kind) {
             (BreakerState::Normal, BreakerKind::Consecutive) => "closed",
@@ -45,6 +78,14 @@ impl BreakerState {
     }
 
     /// The reason for refusals, if every call is refused in this state.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::BreakerState;
+    ///
+    /// assert_eq!(BreakerState::Sleep.blocks().unwrap().as_str(), "sleep");
+    /// assert!(BreakerState::Throttle.blocks().is_none());
+    /// ```
     #[inline]
     pub const fn blocks(self) -> Option<Reason> {
         match self {
@@ -58,6 +99,13 @@ impl BreakerState {
 
 crate::named_enum! {
     /// The cause of a state change (R115). The numbers are stored and never change.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::TransitionCause;
+    ///
+    /// assert_eq!("probe_ok".parse(), Ok(TransitionCause::ProbeOk));
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum TransitionCause {
@@ -85,10 +133,30 @@ crate::named_enum! {
         ResetTimeout = 10 => "reset_timeout",
     }
     /// All causes.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::TransitionCause;
+    ///
+    /// assert!(TransitionCause::ALL.contains(&TransitionCause::Forced));
+    /// ```
     pub const ALL;
     /// The cause stored as `code`. Any number is a valid cause.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// use shmlimit::TransitionCause;
+    ///
+    /// assert_eq!(TransitionCause::from_code(1), TransitionCause::Consec429);
+    /// assert_eq!(TransitionCause::from_code(99), TransitionCause::Forced);
+    /// ```
     pub const fn from_code(u8) or Forced;
     /// The name outside Rust: in C, Python, JSON and logs.
+    ///
+    /// ```
+    /// # use shmlimit_kernel::breaker as shmlimit;
+    /// assert_eq!(shmlimit::TransitionCause::Consec429.as_str(), "consec_429");
+    /// ```
     pub const fn as_str;
     impl FromStr;
 }

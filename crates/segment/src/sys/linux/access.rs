@@ -21,6 +21,13 @@ const STICKY: u32 = 0o1000;
 const SHARED_DIRECTORY: u32 = 0o2770;
 
 /// A user or a group of users, as the system knows it.
+///
+/// ```
+/// # use shmlimit_segment::sys as shmlimit;
+/// use shmlimit::Account;
+///
+/// assert_eq!(Account::from(1000).to_string(), "1000");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account(Id);
 
@@ -32,6 +39,14 @@ enum Id {
 
 impl Account {
     /// The group with that name or number; `None` if this machine has no group of that name.
+    ///
+    /// ```
+    /// # use shmlimit_segment::sys as shmlimit;
+    /// use shmlimit::Account;
+    ///
+    /// assert_eq!(Account::group("1000")?, Some(Account::from(1000)));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn group(name: &str) -> io::Result<Option<Account>> {
         match name.parse::<u32>() {
             Ok(gid) => Ok(Some(Account::from(gid))),
@@ -40,6 +55,11 @@ impl Account {
     }
 
     /// Its name if the system has one for it, else its number.
+    ///
+    /// ```
+    /// # use shmlimit_segment::sys as shmlimit;
+    /// assert_eq!(shmlimit::Account::from(0).name(), "root");
+    /// ```
     pub fn name(&self) -> String {
         let name = match self.0 {
             Id::User(uid) => User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name),
