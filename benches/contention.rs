@@ -137,8 +137,8 @@ fn main() -> ExitCode {
     }
     let directory = common::directory();
     // Held open so that the files outlive every worker, and the scarce budget is spent.
-    let place = Targets::open(directory.path()).expect("limiters");
-    drop(place.scarce.try_acquire(&Request::new()));
+    let opened = Targets::open(directory.path()).expect("limiters");
+    drop(opened.scarce.try_acquire(&Request::new()));
     let figures = measure(&options, directory.path());
     let busy = was_busy(&figures);
     let targets = targets(&figures, !busy);

@@ -34,7 +34,7 @@ const UNITS: [(&str, u64); 25] = [
     ("weeks", 604_800 * SECOND),
 ];
 /// Every spelling of a multiple, for amounts such as `10k` and `64KiB`.
-const MULTIPLES: [(&str, u64); 14] = [
+const MULTIPLES: [(&str, u64); 17] = [
     ("", 1),
     ("k", 1_000),
     ("K", 1_000),
@@ -45,6 +45,9 @@ const MULTIPLES: [(&str, u64); 14] = [
     ("KB", 1_000),
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
     ("KiB", 1 << 10),
     ("kiB", 1 << 10),
     ("MiB", 1 << 20),

@@ -14,10 +14,10 @@ use std::process::ExitCode;
 /// A private directory, in memory if possible, so that the disk is not measured.
 pub fn directory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let directory = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     tempfile::Builder::new()
         .prefix("shmlimit-bench-")
-        .tempdir_in(place)
+        .tempdir_in(directory)
         .expect("a directory for the benchmark")
 }
 

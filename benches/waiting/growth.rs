@@ -52,8 +52,8 @@ fn timed<R>(operation: impl FnOnce() -> R) -> (f64, R) {
 
 /// The median of many single operations, in microseconds, while `count` other calls wait.
 fn with_waiters(count: usize, rounds: usize) -> Vec<(&'static str, f64)> {
-    let place = directory();
-    let limiter = limiter(place.path(), "api", policy());
+    let directory = directory();
+    let limiter = limiter(directory.path(), "api", policy());
     let (background, user) = (Request::new(), Request::new().priority(Priority::User));
     // The reserve is so empty that background calls wait for days.
     let much = user.clone().cost("requests", 1 << 20);
@@ -83,8 +83,8 @@ fn with_waiters(count: usize, rounds: usize) -> Vec<(&'static str, f64)> {
 }
 
 fn with_attached(count: usize, rounds: usize) -> f64 {
-    let place = directory();
-    let open = |_| limiter(place.path(), "api", Budget::Plenty.policy(1, None));
+    let directory = directory();
+    let open = |_| limiter(directory.path(), "api", Budget::Plenty.policy(1, None));
     let handles: Vec<Limiter> = (0..count).map(open).collect();
     let request = Request::new();
     let one = || {

@@ -50,10 +50,10 @@ fn processor_time(id: u32) -> u64 {
 /// Milliseconds of processor time per second that `processes` with `threads` each use, and how many threads were in
 /// the queue.
 fn cost(want: Want, processes: usize, threads: usize, length: Duration) -> (f64, usize) {
-    let place = directory();
-    let limiter = limiter(place.path(), "api", want.policy());
+    let directory = directory();
+    let limiter = limiter(directory.path(), "api", want.policy());
     let held = limiter.try_acquire(&Request::new()).expect("the first");
-    let path = place.path().to_str().expect("a path that is text");
+    let path = directory.path().to_str().expect("a path that is text");
     let start = |_| Worker::start(&["sleeper", path, &threads.to_string()]);
     let mut workers: Vec<Worker> = (0..processes).map(start).collect();
     for worker in &mut workers {

@@ -26,9 +26,9 @@ fn xargs(directory: &str) -> Child {
 
 /// The fraction of the grants that the commands got.
 fn round(length: Duration, warm_up: Duration) -> f64 {
-    let place = directory();
-    let limiter = limiter(place.path(), "api", policy(RATE));
-    let mut commands = xargs(place.path().to_str().expect("a path that is text"));
+    let directory = directory();
+    let limiter = limiter(directory.path(), "api", policy(RATE));
+    let mut commands = xargs(directory.path().to_str().expect("a path that is text"));
     let output = BufReader::new(commands.stdout.take().expect("piped"));
     let lines = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&lines);

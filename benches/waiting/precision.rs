@@ -85,10 +85,10 @@ pub fn work(directory: &str) {
 /// The times from a release here to the grant in the worker, and from writing a byte here to reading it in the
 /// worker.
 fn wakes(rounds: usize) -> [Vec<f64>; 2] {
-    let place = directory();
+    let directory = directory();
     let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() });
-    let limiter = limiter(place.path(), "permit", policy.expect("a valid policy"));
-    let mut worker = Worker::start(&["rung", place.path().to_str().expect("a path that is text")]);
+    let limiter = limiter(directory.path(), "permit", policy.expect("a valid policy"));
+    let mut worker = Worker::start(&["rung", directory.path().to_str().expect("a path that is text")]);
     worker.receive();
     let asleep = Duration::from_millis(1);
     let mut found = [Vec::new(), Vec::new()];
@@ -115,13 +115,13 @@ fn wakes(rounds: usize) -> [Vec<f64>; 2] {
 
 pub fn measure(effort: Effort) -> Findings {
     let rounds = if effort.smoke { 3 } else { 60 * effort.repeats };
-    let place = directory();
+    let directory = directory();
     let rule = RuleDraft {
         burst: Some(1),
         ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(SLEEP.as_nanos() as u64))
     };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
-    let limiter = limiter(place.path(), "rate", policy.expect("a valid policy"));
+    let limiter = limiter(directory.path(), "rate", policy.expect("a valid policy"));
     let mut late = [const { Vec::new() }; TIMERS.len() + 1];
     for _ in 0..rounds {
         for (timer, late) in TIMERS.iter().zip(&mut late) {

@@ -89,9 +89,9 @@ struct Outcome {
 }
 
 fn round(threads: &[usize], way: &str, seconds: f64) -> Outcome {
-    let place = directory();
-    let _limiter = limiter(place.path(), "api", policy(RATE));
-    let path = place.path().to_str().expect("a path that is text");
+    let directory = directory();
+    let _limiter = limiter(directory.path(), "api", policy(RATE));
+    let path = directory.path().to_str().expect("a path that is text");
     let start =
         |threads: &usize| Worker::start(&["caller", path, &threads.to_string(), &seconds.to_string(), way]);
     let mut workers: Vec<Worker> = threads.iter().map(start).collect();

@@ -22,7 +22,7 @@ mod wait_notice;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{VERBS, Verb};
-use options::Place;
+use options::Location;
 use std::process::ExitCode;
 use ui::failure::{EXIT_CODES, Failure, USAGE};
 use ui::{output, suggestion};
@@ -42,7 +42,7 @@ use verb_trait::Tool;
 #[command(after_help = format!("Short guides, such as rates, retry-after, scripts: shmlimit help\n\n{EXIT_CODES}"))]
 struct Args {
     #[command(flatten)]
-    place: Place,
+    location: Location,
     #[command(flatten)]
     log: log::Log,
     #[command(subcommand)]
@@ -66,11 +66,11 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
-    if let Some(directory) = &args.place.dir {
+    if let Some(directory) = &args.location.dir {
         let verbs = VERBS.iter().filter(|verb| verb.uses_directory).map(|verb| verb.name);
         suggestion::set_directory(directory, verbs.collect());
     }
     args.log.begin()?;
-    let tool = Tool { place: &args.place, arguments, verbs: VERBS };
+    let tool = Tool { location: &args.location, arguments, verbs: VERBS };
     args.verb.unwrap_or_default().run(&tool)
 }

@@ -1,6 +1,6 @@
 //! Opens limiters, and explains what to do if a name does not exist.
 
-use crate::options::{ENV_GROUP, Place, RequestOptions};
+use crate::options::{ENV_GROUP, Location, RequestOptions};
 use crate::platform;
 use crate::ui::failure::Failure;
 use crate::ui::{output, suggestion};
@@ -12,54 +12,54 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// Returns the builder for a name in the chosen directory.
-pub fn builder(place: &Place, name: &str) -> Builder {
+pub fn builder(location: &Location, name: &str) -> Builder {
     let mut builder = Limiter::builder(name);
-    if let Some(dir) = &place.dir {
+    if let Some(dir) = &location.dir {
         builder = builder.directory(dir);
     }
-    if place.allow_network_fs { builder.allow_network_fs() } else { builder }
+    if location.allow_network_fs { builder.allow_network_fs() } else { builder }
 }
 
 /// Opens a limiter for calls. A limiter with a preset's name is created if necessary.
-pub fn for_requests(place: &Place, name: &str, options: &RequestOptions) -> Result<Limiter, Failure> {
-    existing_or_preset(place, name, grouped(builder(place, name), options.group.as_deref()))
+pub fn for_requests(location: &Location, name: &str, options: &RequestOptions) -> Result<Limiter, Failure> {
+    existing_or_preset(location, name, grouped(builder(location, name), options.group.as_deref()))
 }
 
 /// Opens a limiter for the calls of a command: limiters show the command as the caller instead of this tool.
 pub fn for_command(
-    place: &Place,
+    location: &Location,
     name: &str,
     options: &RequestOptions,
     command: &OsStr,
 ) -> Result<Limiter, Failure> {
     let program = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
-    let builder = builder(place, name).program(&program);
-    existing_or_preset(place, name, grouped(builder, options.group.as_deref()))
+    let builder = builder(location, name).program(&program);
+    existing_or_preset(location, name, grouped(builder, options.group.as_deref()))
 }
 
 /// Opens a limiter for an operator's change. A limiter with a preset's name is created if necessary.
-pub fn as_operator(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    existing_or_preset(place, name, builder(place, name).operator())
+pub fn as_operator(location: &Location, name: &str) -> Result<Limiter, Failure> {
+    existing_or_preset(location, name, builder(location, name).operator())
 }
 
 /// As [`as_operator`], but records the user's name instead of the program's. A pause may last after this program
 /// ends, and people want to know who began it.
-pub fn as_user(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    existing_or_preset(place, name, builder(place, name).operator().program(&platform::user_name()))
+pub fn as_user(location: &Location, name: &str) -> Result<Limiter, Failure> {
+    existing_or_preset(location, name, builder(location, name).operator().program(&platform::user_name()))
 }
 
 /// As [`as_user`], but only if the limiter exists.
-pub fn existing_as_user(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    open_existing(builder(place, name).operator().program(&platform::user_name()))
+pub fn existing_as_user(location: &Location, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(location, name).operator().program(&platform::user_name()))
 }
 
-fn existing_or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
+fn existing_or_preset(location: &Location, name: &str, builder: Builder) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
         let limiter = builder.open()?;
         remark_notes(&limiter);
         return Ok(limiter);
     }
-    open_existing(builder)?.ok_or_else(|| unknown_limiter(place, name))
+    open_existing(builder)?.ok_or_else(|| unknown_limiter(location, name))
 }
 
 /// Sets the group that shares turns (R143): the one given here or in the environment, else the session.
@@ -73,19 +73,19 @@ fn grouped(builder: Builder, name: Option<&str>) -> Builder {
 }
 
 /// Opens a limiter as an operator if it exists. Creates nothing, not even the directory.
-pub fn existing_as_operator(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    open_existing(builder(place, name).operator())
+pub fn existing_as_operator(location: &Location, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(location, name).operator())
 }
 
 /// As [`existing_as_operator`], but ignores the environment, because options override it.
-pub fn existing_ignoring_environment(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    open_existing(builder(place, name).operator().ignore_environment())
+pub fn existing_ignoring_environment(location: &Location, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(location, name).operator().ignore_environment())
 }
 
 /// Opens a limiter as an observer if it exists. An observer changes nothing, whatever the environment says and
 /// however long it runs.
-pub fn observer(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    open_existing(builder(place, name).observer())
+pub fn observer(location: &Location, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(location, name).observer())
 }
 
 fn open_existing(builder: Builder) -> Result<Option<Limiter>, Failure> {
@@ -106,8 +106,8 @@ pub fn is_missing(error: &Error) -> bool {
 }
 
 /// Reports that the limiter does not exist, and suggests a similar name.
-pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
-    let Listing { directory, names, note, .. } = Limiter::list(place.dir.as_deref()).unwrap_or_default();
+pub fn unknown_limiter(location: &Location, name: &str) -> Failure {
+    let Listing { directory, names, note, .. } = Limiter::list(location.dir.as_deref()).unwrap_or_default();
     // The limiter may exist, but this user may not see it. The note says so.
     remark_note(note.as_deref());
     let at =
@@ -117,7 +117,7 @@ pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
             "no limiter {name:?} yet{at}; it is a preset, and the first use makes it: shmlimit run {name} -- echo hello"
         ));
     }
-    remark_note(limiters_elsewhere(place, &directory).as_deref());
+    remark_note(limiters_elsewhere(location, &directory).as_deref());
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let make = match name.starts_with('-') {
@@ -131,10 +131,10 @@ pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
 
 /// Describes limiters in a default directory that is not in use. The default depends on which directories exist, so a
 /// directory that is created later hides those limiters.
-pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
-    let places = paths::places(place.dir.as_deref());
-    let others = places.iter().filter(|place| place.path != in_use);
-    let listed = others.filter_map(|place| Limiter::list(Some(&place.path)).ok());
+pub fn limiters_elsewhere(location: &Location, in_use: &Path) -> Option<String> {
+    let candidates = paths::candidates(location.dir.as_deref());
+    let others = candidates.iter().filter(|candidate| candidate.path != in_use);
+    let listed = others.filter_map(|candidate| Limiter::list(Some(&candidate.path)).ok());
     let listing = listed.into_iter().find(|listing| !listing.names.is_empty())?;
     let (directory, names) = (listing.directory.display().to_string(), listing.names.join(", "));
     Some(format!("{directory} has: {names}; to use it: --dir {}", suggestion::shell_words(&[&directory])))

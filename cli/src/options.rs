@@ -24,7 +24,7 @@ const WHERE: &str = "Where limiters live";
 
 /// Where limiters live.
 #[derive(Debug, clap::Args)]
-pub struct Place {
+pub struct Location {
     #[arg(long, global = true, value_name = "DIR", help_heading = WHERE, help = dir_help())]
     pub dir: Option<PathBuf>,
     /// Trust a directory on a network file system

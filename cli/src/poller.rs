@@ -3,13 +3,13 @@
 //! The poller attaches to each limiter once and reads it through the same handle. Polling changes nothing.
 
 use crate::open;
-use crate::options::Place;
+use crate::options::Location;
 use crate::ui::failure::Failure;
 use shmlimit::{Error, Limiter, Snapshot};
 use std::collections::BTreeMap;
 
 pub struct Poller<'p> {
-    place: &'p Place,
+    location: &'p Location,
     only: Option<String>,
     handles: BTreeMap<String, Limiter>,
 }
@@ -18,15 +18,15 @@ pub struct Poller<'p> {
 pub type Observation = (String, Result<Snapshot, String>);
 
 impl<'p> Poller<'p> {
-    pub fn new(place: &'p Place, only: Option<String>) -> Poller<'p> {
-        Poller { place, only, handles: BTreeMap::new() }
+    pub fn new(location: &'p Location, only: Option<String>) -> Poller<'p> {
+        Poller { location, only, handles: BTreeMap::new() }
     }
 
     /// Reads all limiters that exist now, in order of their names.
     pub fn poll(&mut self) -> Result<Vec<Observation>, Failure> {
         let names = match &self.only {
             Some(name) => vec![name.clone()],
-            None => match Limiter::list(self.place.dir.as_deref()) {
+            None => match Limiter::list(self.location.dir.as_deref()) {
                 Ok(listing) => listing.names,
                 Err(error) if open::is_missing(&error) => Vec::new(),
                 Err(error) => return Err(error.into()),
@@ -53,7 +53,7 @@ impl<'p> Poller<'p> {
         let limiter = match self.handles.get(name) {
             Some(limiter) => limiter,
             None => {
-                let limiter = open::builder(self.place, name).observer().open_existing()?;
+                let limiter = open::builder(self.location, name).observer().open_existing()?;
                 self.handles.entry(name.to_owned()).or_insert(limiter)
             }
         };

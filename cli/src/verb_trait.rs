@@ -1,6 +1,6 @@
 //! The interface of a verb: the data that the list of verbs, the manual and the completions need.
 
-use crate::options::Place;
+use crate::options::Location;
 use crate::ui::failure::Failure;
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ pub trait Command {
 /// The parts of the tool that a verb uses.
 pub struct Tool<'t> {
     /// The directory of the limiters.
-    pub place: &'t Place,
+    pub location: &'t Location,
     /// Returns all arguments of the tool, for the manual and the completions.
     pub arguments: fn() -> clap::Command,
     pub verbs: &'static [VerbInfo],

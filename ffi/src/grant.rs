@@ -4,7 +4,7 @@ use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_GRANT_DONE, SHMLIMIT_OK, SHMLIMIT_REFUSED, SHMLIMIT_STOPPED, SHMLIMIT_TOO_MANY};
 use crate::guard::guard;
 use crate::handle_table::Table;
-use crate::input::{Growing, Out, Slot};
+use crate::input::{Growing, Out, OutValue};
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{ParsedRequest, shmlimit_request};
 use shmlimit::{Error, OwnedGrant, Reason, Refusal, Request};
@@ -143,14 +143,14 @@ pub(crate) fn end<R>(
 
 /// The output arguments of an acquire call.
 pub(crate) struct Reply {
-    grant: Slot<shmlimit_grant>,
+    grant: OutValue<shmlimit_grant>,
     answer: Out<shmlimit_answer>,
 }
 
 impl Reply {
     pub(crate) fn new(grant: *mut shmlimit_grant, answer: *mut shmlimit_answer) -> Result<Reply, Failure> {
         // Both are cleared before an error of either is reported.
-        let (grant, answer) = (Slot::new("grant", grant, 0), Out::new(answer));
+        let (grant, answer) = (OutValue::new("grant", grant, 0), Out::new(answer));
         Ok(Reply { grant: grant?, answer: answer? })
     }
 

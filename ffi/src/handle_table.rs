@@ -93,7 +93,7 @@ impl<T> Table<T> {
         let Some((index, cell)) = self.free_cell() else { return Err(value) };
         let generation = cell.state.load(Ordering::Relaxed) >> 32;
         // SAFETY: the cell is on no list and not open: no other thread touches its value, which is `None`.
-        cell.value.with_mut(|place| unsafe { place.write(Some(value)) });
+        cell.value.with_mut(|stored| unsafe { stored.write(Some(value)) });
         cell.state.store(generation << 32 | OPEN, Ordering::Release);
         Ok(generation << 32 | u64::from(self.kind << INDEX | index))
     }
@@ -113,7 +113,7 @@ impl<T> Table<T> {
             }
         }
         // SAFETY: this thread is a user of the cell, so the value stays, and users only read it.
-        let value = cell.value.with(|place| unsafe { (*place).as_ref() })?;
+        let value = cell.value.with(|stored| unsafe { (*stored).as_ref() })?;
         Some(InUse { table: self, cell, index, value })
     }
 
@@ -140,7 +140,7 @@ impl<T> Table<T> {
         let (index, cell) = self.cell_of(number)?;
         self.shut(cell, number)?;
         // SAFETY: the cell is shut, and this thread is its only user, because `get` is never called on this table.
-        let ended = cell.value.with_mut(|place| unsafe { (*place).as_mut() }.map(how));
+        let ended = cell.value.with_mut(|stored| unsafe { (*stored).as_mut() }.map(how));
         if let Some(Err(_)) = ended {
             cell.state.store(number & !u64::from(u32::MAX) | OPEN, Ordering::Release);
         } else {
@@ -175,7 +175,7 @@ impl<T> Table<T> {
     /// Drops the value of a shut cell whose only user is this thread, and puts the cell on the free list.
     fn free(&self, cell: &Cell<T>, index: u32, number: u64) {
         // SAFETY: no other thread can reach the value any more.
-        cell.value.with_mut(|place| unsafe { *place = None });
+        cell.value.with_mut(|stored| unsafe { *stored = None });
         // A cell whose generations are used up stays shut for ever.
         let Some(generation) = ((number >> 32) as u32).checked_add(1) else { return };
         cell.state.store(u64::from(generation) << 32, Ordering::Relaxed);
@@ -222,7 +222,7 @@ impl<T> Table<T> {
 
     /// The cell with this index, if its chunk is allocated.
     fn cell(&self, index: u32) -> Option<&Cell<T>> {
-        let (chunk, within, _) = place(index)?;
+        let (chunk, within, _) = position(index)?;
         let cells = self.chunks.get(chunk)?.load(Ordering::Acquire);
         // SAFETY: an allocated chunk has that many cells. It lives as long as the table, which is never dropped
         // while it is borrowed.
@@ -230,7 +230,7 @@ impl<T> Table<T> {
     }
 
     fn cell_made(&self, index: u32) -> Option<&Cell<T>> {
-        let (chunk, _, length) = place(index)?;
+        let (chunk, _, length) = position(index)?;
         let pointer = self.chunks.get(chunk)?;
         if pointer.load(Ordering::Acquire).is_null() {
             let cell = || Cell {
@@ -240,13 +240,13 @@ impl<T> Table<T> {
             };
             let cells: Box<[Cell<T>]> = (0..length).map(|_| cell()).collect();
             let made = Box::into_raw(cells);
-            let placed = pointer.compare_exchange(
+            let stored = pointer.compare_exchange(
                 std::ptr::null_mut(),
                 made.cast::<Cell<T>>(),
                 Ordering::AcqRel,
                 Ordering::Acquire,
             );
-            if placed.is_err() {
+            if stored.is_err() {
                 // SAFETY: another thread stored its chunk first; this one was never shared.
                 drop(unsafe { Box::from_raw(made) });
             }
@@ -265,8 +265,8 @@ fn head_after(head: u64, index: u32) -> u64 {
     (head >> INDEX).wrapping_add(1) << INDEX | u64::from(index)
 }
 
-/// The place of a cell: its chunk, its position in the chunk, and the number of cells of the chunk.
-fn place(index: u32) -> Option<(usize, usize, usize)> {
+/// The position of a cell: its chunk, its position in the chunk, and the number of cells of the chunk.
+fn position(index: u32) -> Option<(usize, usize, usize)> {
     // Chunk k begins at index FIRST * (2^k - 1).
     let chunk = (index / FIRST).checked_add(1)?.ilog2();
     let length = FIRST.checked_shl(chunk)?;
@@ -295,12 +295,12 @@ mod tests {
 
     #[test]
     fn places_follow_each_other_without_gap() {
-        assert_eq!(place(0), Some((0, 0, 64)));
-        assert_eq!(place(63), Some((0, 63, 64)));
-        assert_eq!(place(64), Some((1, 0, 128)));
-        assert_eq!(place(191), Some((1, 127, 128)));
-        assert_eq!(place(192), Some((2, 0, 256)));
-        assert!(place(u32::MAX).is_none_or(|(chunk, ..)| chunk >= CHUNKS));
+        assert_eq!(position(0), Some((0, 0, 64)));
+        assert_eq!(position(63), Some((0, 63, 64)));
+        assert_eq!(position(64), Some((1, 0, 128)));
+        assert_eq!(position(191), Some((1, 127, 128)));
+        assert_eq!(position(192), Some((2, 0, 256)));
+        assert!(position(u32::MAX).is_none_or(|(chunk, ..)| chunk >= CHUNKS));
     }
 
     #[test]

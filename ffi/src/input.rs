@@ -71,14 +71,14 @@ pub(crate) fn growing<T: Growing>(at: *const T) -> Result<Option<T>, Failure> {
     Ok(Some(unsafe { value.assume_init() }))
 }
 
-/// The place for an answer, if the caller wants one. It is checked before anything is done.
+/// Where an answer goes, if the caller wants one. It is checked before anything is done.
 pub(crate) struct Out<T: Growing> {
     at: *mut T,
     size: usize,
 }
 
 impl<T: Growing> Out<T> {
-    /// Checks the place and sets it to zero at once, except for its size field. Fields that this library does not
+    /// Checks the struct and sets it to zero at once, except for its size field. Fields that this library does not
     /// know are also set to zero.
     #[inline]
     pub(crate) fn new(at: *mut T) -> Result<Out<T>, Failure> {
@@ -106,25 +106,25 @@ impl<T: Growing> Out<T> {
     }
 }
 
-/// The place for a plain value. The caller must pass one.
-pub(crate) struct Slot<T: Copy>(*mut T);
+/// Where a plain value goes. The caller must pass a pointer.
+pub(crate) struct OutValue<T: Copy>(*mut T);
 
-impl<T: Copy> Slot<T> {
+impl<T: Copy> OutValue<T> {
     /// Writes `nothing` there at once, so that a caller that ignores a failure finds no garbage.
-    pub(crate) fn new(what: &str, at: *mut T, nothing: T) -> Result<Slot<T>, Failure> {
+    pub(crate) fn new(what: &str, at: *mut T, nothing: T) -> Result<OutValue<T>, Failure> {
         if at.is_null() {
             return Err(null(what));
         }
-        let slot = Slot(at);
-        slot.write(nothing);
-        Ok(slot)
+        let out = OutValue(at);
+        out.write(nothing);
+        Ok(out)
     }
 
-    /// Like [`Slot::new`], for a place that the caller may leave out.
-    pub(crate) fn optional(at: *mut T, nothing: T) -> Option<Slot<T>> {
-        let slot = (!at.is_null()).then_some(Slot(at))?;
-        slot.write(nothing);
-        Some(slot)
+    /// Like [`OutValue::new`], for a pointer that may be NULL.
+    pub(crate) fn optional(at: *mut T, nothing: T) -> Option<OutValue<T>> {
+        let out = (!at.is_null()).then_some(OutValue(at))?;
+        out.write(nothing);
+        Some(out)
     }
 
     pub(crate) fn write(&self, value: T) {
@@ -259,15 +259,15 @@ mod tests {
 
     #[test]
     fn an_answer_fills_the_programs_struct_and_nothing_behind_it() {
-        let mut place = New { size: 16, a: 0, b: 9 };
-        Out::new(&raw mut place).unwrap().write(&New { size: 24, a: 1, b: 2 });
-        assert_eq!(place, New { size: 16, a: 1, b: 9 });
+        let mut out = New { size: 16, a: 0, b: 9 };
+        Out::new(&raw mut out).unwrap().write(&New { size: 24, a: 1, b: 2 });
+        assert_eq!(out, New { size: 16, a: 1, b: 9 });
         let mut newer = New { size: 24, a: 8, b: 9 };
         Out::new((&raw mut newer).cast::<Old>()).unwrap();
         assert_eq!(newer, New { size: 24, a: 0, b: 0 }, "emptied, also what is not known here");
         let mut short = New { size: 8, a: 0, b: 0 };
         assert!(Out::new(&raw mut short).is_err());
-        Out::<New>::new(std::ptr::null_mut()).unwrap().write(&place);
+        Out::<New>::new(std::ptr::null_mut()).unwrap().write(&out);
     }
 
     #[test]

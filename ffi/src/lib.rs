@@ -13,7 +13,7 @@
 //! | following pointers that C passes in | `input` |
 //! | the layout of a segment, for programs that read one without the library | `layout` |
 //! | checked handles | `handle_table`, on the atomics of `sync` |
-//! | functions, by topic | `version`, `limiter`, `request`, `grant`, `ending`, `outcome`, `pending`, `operate`, `pause`, `remove`, `snapshot`, `listing`, `metrics`, `test_clock`, `text` |
+//! | functions, by topic | `version`, `limiter`, `request`, `grant`, `outcome`, `pending`, `operate`, `pause`, `remove`, `snapshot`, `listing`, `test_clock`, `text` |
 
 // The conventions at the top of the header state once what callers must do.
 #![allow(clippy::missing_safety_doc)]
@@ -22,7 +22,6 @@
 
 mod boundary;
 mod code;
-mod ending;
 mod grant;
 mod guard;
 mod handle_table;
@@ -30,7 +29,6 @@ mod input;
 pub mod layout;
 mod limiter;
 mod listing;
-mod metrics;
 mod operate;
 mod outcome;
 mod pause;
@@ -44,11 +42,9 @@ mod version;
 
 pub use boundary::{shmlimit_last_errno, shmlimit_last_error};
 pub use code::*;
-pub use ending::*;
 pub use grant::*;
 pub use limiter::*;
 pub use listing::*;
-pub use metrics::*;
 pub use operate::*;
 pub use outcome::*;
 pub use pause::*;

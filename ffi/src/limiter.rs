@@ -3,7 +3,7 @@
 use crate::boundary::{Failure, call};
 use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_CLOSED, SHMLIMIT_TOO_MANY};
 use crate::handle_table::{InUse, Table};
-use crate::input::{self, Growing, Slot};
+use crate::input::{self, Growing, OutValue};
 use crate::test_clock::{shmlimit_test_clock, test_clock};
 use shmlimit::config::ConfigSource;
 use shmlimit::{Account, Builder, Limiter, OnMismatch};
@@ -236,7 +236,7 @@ pub unsafe extern "C-unwind" fn shmlimit_open(
     limiter: *mut *mut shmlimit_limiter,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("limiter", limiter, std::ptr::null_mut())?;
+        let out = OutValue::new("limiter", limiter, std::ptr::null_mut())?;
         let options = input::growing(options)?;
         let mut builder = Limiter::builder(input::text("name", name)?);
         let mut how = 0;
@@ -252,7 +252,7 @@ pub unsafe extern "C-unwind" fn shmlimit_open(
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many limiters are open in this process");
         let number = LIMITERS.insert(opened).map_err(too_many)?;
-        place.write(std::ptr::without_provenance_mut(number as usize));
+        out.write(std::ptr::without_provenance_mut(number as usize));
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::boundary::{Owned, call};
 use crate::guard::guard;
-use crate::input::{self, Slot};
+use crate::input::{self, OutValue};
 use shmlimit::{Limiter, presets};
 use std::ffi::c_char;
 use std::path::Path;
@@ -44,10 +44,10 @@ pub unsafe extern "C-unwind" fn shmlimit_list(
     names: *mut *const shmlimit_names,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("names", names, std::ptr::null())?;
+        let out = OutValue::new("names", names, std::ptr::null())?;
         let directory = input::text_or_none("directory", directory)?;
         let listing = Limiter::list(directory.map(Path::new))?;
-        place.write(keep(Some(&listing.directory), listing.names.iter().map(String::as_str)));
+        out.write(keep(Some(&listing.directory), listing.names.iter().map(String::as_str)));
         Ok(())
     })
 }
@@ -57,8 +57,8 @@ pub unsafe extern "C-unwind" fn shmlimit_list(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_presets(names: *mut *const shmlimit_names) -> i32 {
     call(|| {
-        let place = Slot::new("names", names, std::ptr::null())?;
-        place.write(keep(None, presets::NAMES.into_iter()));
+        let out = OutValue::new("names", names, std::ptr::null())?;
+        out.write(keep(None, presets::NAMES.into_iter()));
         Ok(())
     })
 }

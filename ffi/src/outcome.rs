@@ -1,4 +1,4 @@
-//! Recording how a call ended.
+//! Functions that end a grant: with an outcome, or without one.
 
 use crate::boundary::{Failure, call};
 use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_NULL_POINTER};
@@ -8,10 +8,23 @@ use crate::input::{self, Growing, Out};
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{costs, priority, shmlimit_cost};
 use shmlimit::headers::{Header, response};
-use shmlimit::{Advice, NetError, Outcome, OutcomeClass, Priority, WaitSource};
+use shmlimit::{Advice, NetError, Outcome, OutcomeClass, OwnedGrant, Priority, WaitSource};
 use std::borrow::Cow;
 use std::ffi::c_char;
 use std::time::Duration;
+
+/// Gives the permit of a grant back when its call is over, without an outcome. After a failure, such as SHMLIMIT_BUSY, the
+/// grant is still valid. If you know how the call ended, use shmlimit_record().
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
+    call(|| grant::end(grant, OwnedGrant::try_release))
+}
+
+/// Gives the permit and the cost of a call back that was never sent. Rules that cannot take units back keep them.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
+    call(|| grant::end(grant, OwnedGrant::try_cancel))
+}
 
 /// The connection was not made in time.
 pub const SHMLIMIT_ERROR_CONNECT_TIMEOUT: u32 = 1;
@@ -295,7 +308,7 @@ pub unsafe extern "C-unwind" fn shmlimit_record(
     advice: *mut shmlimit_advice,
 ) -> i32 {
     call(|| {
-        let place = Out::new(advice)?;
+        let out = Out::new(advice)?;
         let given = given(outcome)?;
         let recorded = if let Some(outcome) = given.plain() {
             grant::end(grant, |grant| grant.try_record(&outcome))?
@@ -305,7 +318,7 @@ pub unsafe extern "C-unwind" fn shmlimit_record(
             grant::end(grant, |grant| grant.try_record(&ended.outcome(&headers)))?
         };
         if let Some(recorded) = recorded {
-            place.write(&shmlimit_advice::from(&recorded));
+            out.write(&shmlimit_advice::from(&recorded));
         }
         Ok(())
     })
@@ -319,11 +332,11 @@ pub unsafe extern "C-unwind" fn shmlimit_record_call(
     advice: *mut shmlimit_advice,
 ) -> i32 {
     call(|| {
-        let place = Out::new(advice)?;
+        let out = Out::new(advice)?;
         let ended = Ended::read(&given(outcome)?)?;
         let headers = ended.all_headers();
         let recorded = limiter::limiter(limiter)?.record(&ended.outcome(&headers))?;
-        place.write(&shmlimit_advice::from(&recorded));
+        out.write(&shmlimit_advice::from(&recorded));
         Ok(())
     })
 }

@@ -60,10 +60,10 @@ pub unsafe extern "C-unwind" fn shmlimit_resume(
     was_paused: *mut i32,
 ) -> i32 {
     call(|| {
-        let place = input::Slot::optional(was_paused, 0);
+        let out = input::OutValue::optional(was_paused, 0);
         let ended = self::limiter(limiter)?.resume()?;
-        if let Some(place) = place {
-            place.write(i32::from(ended.is_some()));
+        if let Some(out) = out {
+            out.write(i32::from(ended.is_some()));
         }
         Ok(())
     })

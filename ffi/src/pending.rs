@@ -4,7 +4,7 @@ use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_OK, SHMLIMIT_PENDING_DONE, SHMLIMIT_SLEEP, SHMLIMIT_TOO_MANY};
 use crate::grant::{Reply, nanos, shmlimit_answer, shmlimit_grant};
 use crate::handle_table::Table;
-use crate::input::Slot;
+use crate::input::OutValue;
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{ParsedRequest, shmlimit_request};
 use shmlimit::{PendingAcquire, Request, Step};
@@ -31,7 +31,7 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
     pending: *mut shmlimit_pending,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("pending", pending, 0)?;
+        let out = OutValue::new("pending", pending, 0)?;
         let asked = ParsedRequest::read(request)?;
         let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
         let waiting = match answered(limiter::limiter(limiter)?.enqueue(&request))? {
@@ -40,7 +40,7 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
             Err(_) => return Err(done()),
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many calls wait in this process");
-        place.write(PENDING.insert(Mutex::new(Some(waiting))).map_err(too_many)?);
+        out.write(PENDING.insert(Mutex::new(Some(waiting))).map_err(too_many)?);
         Ok(SHMLIMIT_OK)
     })
 }
@@ -59,7 +59,7 @@ pub unsafe extern "C-unwind" fn shmlimit_pending_step(
     answer: *mut shmlimit_answer,
 ) -> i32 {
     call(|| {
-        let (sleep, reply) = (Slot::new("sleep_ns", sleep_ns, 0), Reply::new(grant, answer));
+        let (sleep, reply) = (OutValue::new("sleep_ns", sleep_ns, 0), Reply::new(grant, answer));
         let (sleep, reply) = (sleep?, reply?);
         let stepped = {
             let cell = PENDING.get(pending).ok_or_else(done)?;

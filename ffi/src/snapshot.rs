@@ -9,7 +9,7 @@ mod structs;
 
 use crate::boundary::{Owned, call};
 use crate::guard::guard;
-use crate::input::Slot;
+use crate::input::OutValue;
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{SHMLIMIT_PRIORITY_BACKGROUND, SHMLIMIT_PRIORITY_USER, SHMLIMIT_PRIORITY_WEBHOOK};
 use shmlimit::Priority;
@@ -30,11 +30,11 @@ pub unsafe extern "C-unwind" fn shmlimit_snapshot_take(
     snapshot: *mut *const shmlimit_snapshot,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("snapshot", snapshot, std::ptr::null())?;
+        let out = OutValue::new("snapshot", snapshot, std::ptr::null())?;
         let taken = limiter::limiter(limiter)?.snapshot()?;
         let mut owned = Owned::default();
         let kept = Box::new(Kept { shown: fill::snapshot(&taken, &mut owned), _owned: owned });
-        place.write(Box::into_raw(kept).cast_const().cast::<shmlimit_snapshot>());
+        out.write(Box::into_raw(kept).cast_const().cast::<shmlimit_snapshot>());
         Ok(())
     })
 }

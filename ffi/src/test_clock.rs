@@ -3,7 +3,7 @@
 use crate::boundary::{Failure, call};
 use crate::code::{SHMLIMIT_CLOSED, SHMLIMIT_TOO_MANY};
 use crate::handle_table::{InUse, Table};
-use crate::input::Slot;
+use crate::input::OutValue;
 use shmlimit::TestClock;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -35,14 +35,14 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_new(
     clock: *mut *mut shmlimit_test_clock,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("clock", clock, std::ptr::null_mut())?;
+        let out = OutValue::new("clock", clock, std::ptr::null_mut())?;
         let made = match start_ns {
             0 => TestClock::new(),
             start => TestClock::starting_at(UNIX_EPOCH + Duration::from_nanos(start)),
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many test clocks are in use in this process");
         let number = CLOCKS.insert(made).map_err(too_many)?;
-        place.write(std::ptr::without_provenance_mut(number as usize));
+        out.write(std::ptr::without_provenance_mut(number as usize));
         Ok(())
     })
 }
@@ -66,8 +66,8 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_elapsed(
     elapsed_ns: *mut u64,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("elapsed_ns", elapsed_ns, 0)?;
-        place.write(nanos(test_clock(clock)?.elapsed()));
+        let out = OutValue::new("elapsed_ns", elapsed_ns, 0)?;
+        out.write(nanos(test_clock(clock)?.elapsed()));
         Ok(())
     })
 }
@@ -79,8 +79,8 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_now(
     now_ns: *mut u64,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("now_ns", now_ns, 0)?;
-        place.write(nanos(test_clock(clock)?.now().duration_since(UNIX_EPOCH).unwrap_or_default()));
+        let out = OutValue::new("now_ns", now_ns, 0)?;
+        out.write(nanos(test_clock(clock)?.now().duration_since(UNIX_EPOCH).unwrap_or_default()));
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::boundary::call;
 use crate::guard::guard;
-use crate::input::Slot;
+use crate::input::OutValue;
 use crate::limiter::{self, shmlimit_limiter};
 use std::ffi::{CString, c_char};
 
@@ -19,9 +19,9 @@ pub unsafe extern "C-unwind" fn shmlimit_config(
     text: *mut *mut c_char,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("text", text, std::ptr::null_mut())?;
+        let out = OutValue::new("text", text, std::ptr::null_mut())?;
         let policy = limiter::limiter(limiter)?.policy()?;
-        place.write(self::text(shmlimit::config::to_toml(&policy)));
+        out.write(self::text(shmlimit::config::to_toml(&policy)));
         Ok(())
     })
 }
@@ -34,10 +34,25 @@ pub unsafe extern "C-unwind" fn shmlimit_environment_changes(
     text: *mut *mut c_char,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("text", text, std::ptr::null_mut())?;
+        let out = OutValue::new("text", text, std::ptr::null_mut())?;
         let limiter = limiter::limiter(limiter)?;
         let lines: Vec<String> = limiter.environment_changes().iter().map(ToString::to_string).collect();
-        place.write(self::text(lines.join("\n")));
+        out.write(self::text(lines.join("\n")));
+        Ok(())
+    })
+}
+
+/// Writes the metrics of a limiter in the text format of Prometheus, for programs that serve them: the text that
+/// `shmlimit metrics` prints (docs/metrics.md). Free it with shmlimit_text_free(). `*text` is NULL after a failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn shmlimit_metrics(
+    limiter: *const shmlimit_limiter,
+    text: *mut *mut c_char,
+) -> i32 {
+    call(|| {
+        let out = OutValue::new("text", text, std::ptr::null_mut())?;
+        let snapshot = limiter::limiter(limiter)?.snapshot()?;
+        out.write(self::text(shmlimit::metrics::prometheus([&snapshot])));
         Ok(())
     })
 }

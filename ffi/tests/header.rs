@@ -151,8 +151,8 @@ fn the_header_is_in_the_order_in_which_a_program_needs_it() {
     ];
     let code: Vec<&str> = header.lines().filter(|line| !header_order::is_comment(line)).collect();
     let code = code.join("\n");
-    let places: Vec<Option<usize>> = ordered.iter().map(|text| code.find(text)).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    let positions: Vec<Option<usize>> = ordered.iter().map(|text| code.find(text)).collect();
+    assert!(positions.iter().all(Option::is_some) && positions.is_sorted(), "{positions:?}");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn p1_reader_sees_nothing_of_a_dead_writers_unfinished_transaction() {
 /// The slot in which the recovering process attaches. It uses the slot of the process that died, because a new
 /// participant need not sleep before it takes over. A sleep would let the reader go first, but the reader must come
 /// last.
-fn place(machine: &Machine, died: bool) -> (usize, Claim) {
+fn recoverer(machine: &Machine, died: bool) -> (usize, Claim) {
     if died {
         std::mem::forget(machine.take_liveness_lock(0).expect("its owner is dead"));
     }
@@ -93,7 +93,7 @@ fn p1_reader_sees_nothing_of_recovery() {
         let machine = Machine::new(&[A, B], &[0, 1]);
         beside(&machine, 1, &[0, 1, 10, 11], || {
             let died = killed(&machine, cut, 0, |machine| change(machine, 0, 10)).join().unwrap();
-            let (slot, claim) = place(&machine, died);
+            let (slot, claim) = recoverer(&machine, died);
             let mut begun = machine.begin(slot, claim);
             add(&mut begun.tx, 1);
             begun.tx.commit().unwrap();
@@ -110,11 +110,11 @@ fn p1_reader_sees_nothing_of_recovery_that_dies() {
         let machine = Machine::new(&[A, B], &[0, 1]);
         beside(&machine, 1, &[0, 10], || {
             let died = killed(&machine, writer, 0, |machine| change(machine, 0, 10)).join().unwrap();
-            let (slot, claim) = place(&machine, died);
+            let (slot, claim) = recoverer(&machine, died);
             let recovery = move |machine: &Arc<Machine>| drop(machine.begin(slot, claim));
             let died_too = killed(&machine, recoverer, slot, recovery).join().unwrap();
             let (slot, claim) =
-                if died_too && slot == 0 { place(&machine, true) } else { (2, Claim::Participant) };
+                if died_too && slot == 0 { recoverer(&machine, true) } else { (2, Claim::Participant) };
             drop(machine.begin(slot, claim));
         });
         let (a, b) = journal::read(&machine.words, both).expect("nobody is in the way");

@@ -98,13 +98,13 @@ fn list(settings: &mut Settings, value: &Value, path: &str) -> Result<(), Config
         }
     }
     for (i, element) in elements.iter().enumerate() {
-        let place = format!("{path}.{i}");
-        let table = element.as_table().ok_or_else(|| bad(&place, &given(element), &written))?;
-        section(settings, table, &format!("{place}."), &format!("{path}.N."), i)?;
+        let key = format!("{path}.{i}");
+        let table = element.as_table().ok_or_else(|| bad(&key, &given(element), &written))?;
+        section(settings, table, &format!("{key}."), &format!("{path}.N."), i)?;
         if let (Some(mode), Some(rule)) = (table.get("burst_mode"), settings.rules.get(i))
             && rule.draft.algorithm != Algorithm::Gcra
         {
-            return Err(bad(&format!("{place}.burst_mode"), &given(mode), "only gcra has a burst mode"));
+            return Err(bad(&format!("{key}.burst_mode"), &given(mode), "only gcra has a burst mode"));
         }
     }
     Ok(())

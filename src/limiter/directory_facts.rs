@@ -75,7 +75,7 @@ impl Limiter {
         allow_network_fs: bool,
     ) -> Result<DirectoryFacts, Error> {
         let allowed = Allowances { make: false, network: allow_network_fs };
-        let directory = Directory::find(&paths::places(directory), allowed)?;
+        let directory = Directory::find(&paths::candidates(directory), allowed)?;
         let (facts, file_system) = directory.facts()?;
         Ok(DirectoryFacts {
             path: directory.path().to_owned(),

@@ -139,7 +139,7 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     pub fn inspect(self) -> Result<Option<Inspection>, Error> {
-        let (name, directory) = self.place(false)?;
+        let (name, directory) = self.locate(false)?;
         let Some(verified) = file::open(&directory, &name)? else { return Ok(None) };
         let path = directory.path().join(name.file_name());
         let handle = directory.handle()?;

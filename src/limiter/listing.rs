@@ -40,8 +40,8 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
-        let places = paths::places(directory);
-        let (found, note) = Directory::look(&places, Allowances { make: false, network: true });
+        let candidates = paths::candidates(directory);
+        let (found, note) = Directory::look(&candidates, Allowances { make: false, network: true });
         let directory = match found {
             Err(Error::Io { source, path, .. }) if note.is_some() && source.kind() == ErrorKind::NotFound => {
                 return Ok(Listing { directory: path, names: Vec::new(), note });

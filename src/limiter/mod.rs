@@ -221,8 +221,8 @@ impl Limiter {
     /// assert!(limiter.rule_name(0).is_some() && limiter.rule_name(1).is_none());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn rule_name(&self, place: usize) -> Option<String> {
-        let name = self.follow(|link| link.segment.look(|view| view.rule_name(place))).ok()??;
+    pub fn rule_name(&self, i: usize) -> Option<String> {
+        let name = self.follow(|link| link.segment.look(|view| view.rule_name(i))).ok()??;
         Some(name.as_str().to_owned())
     }
 

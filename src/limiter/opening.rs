@@ -32,7 +32,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(self) -> Result<Limiter, Error> {
-        until_settled(|| self.open_now())
+        until_opened(|| self.open_now())
     }
 
     fn open_now(&self) -> Result<Limiter, Error> {
@@ -49,12 +49,12 @@ impl Builder {
         };
         // Without a policy for a new limiter, the limiter and its directory must exist.
         let Some(make) = make else { return self.open_existing_now() };
-        let (name, directory) = self.place(true)?;
+        let (name, directory) = self.locate(true)?;
         let mut used_up = false;
         // An invalid environment variable must fail before anything is created. The changes that valid ones make are
         // applied and returned below.
         self.patched(&make)?;
-        let segment = settle_noting(&directory, &name, self.bounds, Some(make), &mut used_up)?;
+        let segment = open_or_create(&directory, &name, self.bounds, Some(make), &mut used_up)?;
         let changes = match wanted {
             Some(_) if self.on_mismatch == OnMismatch::Update => self.update(&name, &directory, &segment)?,
             Some(wanted) if self.on_mismatch == OnMismatch::Error => {
@@ -69,14 +69,14 @@ impl Builder {
 
     /// Opens an existing limiter. If it does not exist, the error is `lacking`, which says what a new one needs.
     fn open_lacking(&self, lacking: Error) -> Result<Limiter, Error> {
-        let place = self.place(false).and_then(|(name, directory)| {
-            let segment = settle(&directory, &name, self.bounds, None)?;
+        let opened = self.locate(false).and_then(|(name, directory)| {
+            let segment = open_segment(&directory, &name, self.bounds)?;
             Ok((name, directory, segment))
         });
-        let (name, directory, segment) = match place {
+        let (name, directory, segment) = match opened {
             Err(Error::UnknownLimiter { .. }) => return Err(lacking),
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Err(lacking),
-            place => place?,
+            opened => opened?,
         };
         let changes = match self.on_mismatch {
             OnMismatch::Update => self.update(&name, &directory, &segment)?,
@@ -141,12 +141,12 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open_existing(self) -> Result<Limiter, Error> {
-        until_settled(|| self.open_existing_now())
+        until_opened(|| self.open_existing_now())
     }
 
     fn open_existing_now(&self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(false)?;
-        let segment = settle(&directory, &name, self.bounds, None)?;
+        let (name, directory) = self.locate(false)?;
+        let segment = open_segment(&directory, &name, self.bounds)?;
         let changes = self.patch(&segment)?;
         let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.observer)?;
         Ok(limiter.after_changes(changes))
@@ -164,14 +164,14 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn create(self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(true)?;
+        let (name, directory) = self.locate(true)?;
         let policy = self.made_from(&name, &directory)?;
         let mut used_up = false;
         if !create::create_noting(&directory, &name, policy, self.bounds.place, &mut used_up)? {
             let name = name.as_str().to_owned();
             return Err(Error::AlreadyExists { name, directory: directory.path().to_owned() });
         }
-        let segment = settle(&directory, &name, self.bounds, None)?;
+        let segment = open_segment(&directory, &name, self.bounds)?;
         let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
         Ok(limiter.noting_used_up(used_up))
     }
@@ -186,7 +186,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn replace(self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(true)?;
+        let (name, directory) = self.locate(true)?;
         let seed = InitialState::fresh(self.made_from(&name, &directory)?);
         let mut old = None;
         let replaced = create::replace(&directory, &name, &seed, || {
@@ -207,7 +207,7 @@ impl Builder {
             old.wake_all(old.sleepers());
         }
         replaced?;
-        let segment = settle(&directory, &name, self.bounds, None)?;
+        let segment = open_segment(&directory, &name, self.bounds)?;
         Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
     }
 
@@ -240,11 +240,11 @@ impl Builder {
         Ok(Patch::read()?.changes(&changed.before, &changed.policy))
     }
 
-    pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
+    pub(super) fn locate(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
         let name = LimiterName::new(&self.name)?;
         self.check_test_directory()?;
-        let places = paths::places(self.directory.as_deref());
-        let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
+        let candidates = paths::candidates(self.directory.as_deref());
+        let mut directory = Directory::find(&candidates, Allowances { make, network: self.network })?;
         directory.clock = self.clock.clone();
         if let Some(note) = &directory.note {
             events::passed_over(&self.name, note);
@@ -288,7 +288,7 @@ fn does_not_fit(name: &LimiterName, directory: &Directory, error: Error) -> Erro
 }
 
 /// Opens the limiter again if it was replaced between opening and first use.
-fn until_settled(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, Error> {
+fn until_opened(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, Error> {
     for _ in 1..UNLOCKED_TRIES {
         match open() {
             Err(Error::Unsettled { .. }) => {}
@@ -316,18 +316,14 @@ pub(super) fn open_once(
     Segment::attach(verified, bounds).map(Some)
 }
 
-/// Opens the existing segment, or creates one with this policy, until one of the two succeeds.
-fn settle(
-    directory: &Directory,
-    name: &LimiterName,
-    bounds: AttachOptions,
-    make: Option<Policy>,
-) -> Result<Segment, Error> {
-    settle_noting(directory, name, bounds, make, &mut false)
+/// Opens the existing segment.
+fn open_segment(directory: &Directory, name: &LimiterName, bounds: AttachOptions) -> Result<Segment, Error> {
+    open_or_create(directory, name, bounds, None, &mut false)
 }
 
-/// Does the same as [`settle`], and notes whether it created a segment in a used-up state.
-fn settle_noting(
+/// Opens the existing segment, or creates one with the policy `make`, until one of the two succeeds. Notes whether it
+/// created the segment in a used-up state.
+fn open_or_create(
     directory: &Directory,
     name: &LimiterName,
     bounds: AttachOptions,
@@ -367,7 +363,7 @@ pub(super) fn successor(
     make: bool,
 ) -> Result<LimiterSegment, Error> {
     // Do not read the old segment unless there is no other. It may be damaged, and that may be why it was replaced.
-    let mut there = settle(directory, name, bounds, None);
+    let mut there = open_segment(directory, name, bounds);
     for _ in 0..TRIES {
         if !make || old.is_removed() || !matches!(there, Err(Error::UnknownLimiter { .. })) {
             break;
@@ -380,7 +376,7 @@ pub(super) fn successor(
         if created == Creation::Unwanted {
             break;
         }
-        there = settle(directory, name, bounds, None);
+        there = open_segment(directory, name, bounds);
     }
     let segment = there?;
     // Other processes that still use the old segment then switch at once.

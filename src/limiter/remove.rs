@@ -48,7 +48,7 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     pub fn remove(self, force: bool) -> Result<Removal, Error> {
-        let (name, directory) = self.place(false)?;
+        let (name, directory) = self.locate(false)?;
         let (mut opened, mut users, mut there) = (None, Vec::new(), true);
         let removed = create::remove(&directory, &name, || {
             match open_once(&directory, &name, self.bounds.as_operator()) {

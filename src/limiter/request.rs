@@ -71,7 +71,7 @@ impl<'u> Request<'u> {
         }
         let same = |other: &&mut Option<(&str, u64)>| other.is_none_or(|(name, _)| name == unit);
         match self.others.iter_mut().find(same) {
-            Some(place) => *place = Some((unit, amount)),
+            Some(other) => *other = Some((unit, amount)),
             None => self.excess = Some(unit),
         }
         self

@@ -150,8 +150,8 @@ impl Field {
 /// A name in snake case: `pace_window` for `PaceWindow`.
 pub fn snake_case(name: &str) -> String {
     let mut snake = String::new();
-    for (place, letter) in name.char_indices() {
-        if letter.is_uppercase() && place > 0 {
+    for (i, letter) in name.char_indices() {
+        if letter.is_uppercase() && i > 0 {
             snake.push('_');
         }
         snake.extend(letter.to_lowercase());

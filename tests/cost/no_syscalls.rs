@@ -20,7 +20,7 @@ const DECISIONS: usize = 10_000;
 /// The number of decisions where each of them stops the helper several times.
 const NOISY_DECISIONS: usize = 200;
 const HOUR: Duration = Duration::from_secs(3600);
-const PLACE: &str = "SHMLIMIT_TEST_PLACE";
+const DIRECTORY: &str = "SHMLIMIT_TEST_DIRECTORY";
 const WORK: &str = "SHMLIMIT_TEST_WORK";
 const BOUND_MS: &str = "SHMLIMIT_TEST_PLACE_CHECK_MS";
 const SAYS: &str = "traced helper: ";
@@ -65,7 +65,7 @@ fn decide(limiter: &Limiter, request: &Request<'_>, work: &str) {
 /// The entry point of the helper process; checks nothing by itself.
 #[test]
 fn traced_helper() {
-    let (Some(directory), Ok(work)) = (std::env::var_os(PLACE), std::env::var(WORK)) else { return };
+    let (Some(directory), Ok(work)) = (std::env::var_os(DIRECTORY), std::env::var(WORK)) else { return };
     let place = Duration::from_millis(std::env::var(BOUND_MS).unwrap().parse().unwrap());
     let limiter = limiter(Path::new(&directory), &work, place);
     if work == WAITED_FOR {
@@ -128,7 +128,7 @@ struct Helper {
 impl Helper {
     fn start(directory: &Path, work: &str, place: Duration) -> Helper {
         let mut command = again(&[], concat!(module_path!(), "::traced_helper"));
-        command.env(PLACE, directory).env(WORK, work).env(BOUND_MS, place.as_millis().to_string());
+        command.env(DIRECTORY, directory).env(WORK, work).env(BOUND_MS, place.as_millis().to_string());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Helper { child, output }

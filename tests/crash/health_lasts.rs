@@ -114,9 +114,9 @@ fn p3_any_damage_of_the_effective_limits_is_noticed_by_the_next_attachment() {
         limiter.force(BreakerCommand::Sleep).unwrap();
         drop(limiter);
         let path = segment_path(directory.path());
-        let place = layout::EFFECTIVE + word;
+        let offset = layout::EFFECTIVE + word;
         // Bits that have a meaning in each of these words.
-        raw::write_word(&path, place, raw::read_word(&path, place) ^ 0x0000_0003_0000_0003);
+        raw::write_word(&path, offset, raw::read_word(&path, offset) ^ 0x0000_0003_0000_0003);
         let limiter = builder(directory.path()).open_existing().unwrap();
         let snapshot = limiter.snapshot().unwrap();
         assert_eq!((snapshot.resets, snapshot.in_flight), (1, 0), "word {word} of the effective limits");

@@ -154,9 +154,9 @@ fn free_permits(limiter: &Limiter) -> u64 {
     }
 }
 
-/// How many places of each operation are tried; the long version tries more.
-fn places() -> usize {
-    std::env::var("SHMLIMIT_KILL_PLACES").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
+/// At how many instructions of each operation a process is killed; the long version tries more.
+fn kill_points() -> usize {
+    std::env::var("SHMLIMIT_KILL_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
 }
 
 /// The grants that each survivor must get after a kill.
@@ -243,19 +243,19 @@ impl Fixture {
 }
 
 #[test]
-fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_counts_are_consistent() {
+fn p1_p2_after_a_real_kill_at_any_instruction_survivors_go_on_and_the_counts_are_consistent() {
     let mut fixture = Fixture::new();
     for role in ["acquire", "release", "cancel", "record", "set policy", "denied", "detach"] {
         let length = {
             let mut tracee = Tracee::start(CHILD_PROCESS, role, fixture.directory.path());
             (1..).find(|_| tracee.step() == Step::Done).unwrap()
         };
-        let stride = (length / places()).max(1);
-        for place in (stride / 2..length).step_by(stride) {
+        let stride = (length / kill_points()).max(1);
+        for instruction in (stride / 2..length).step_by(stride) {
             let mut victim = Tracee::start(CHILD_PROCESS, role, fixture.directory.path());
             // The operation may take fewer instructions this time; then the process dies just after it.
-            (0..place).find(|_| victim.step() == Step::Done);
-            fixture.kill(victim, &format!("{role}, killed after {place} of {length} instructions"));
+            (0..instruction).find(|_| victim.step() == Step::Done);
+            fixture.kill(victim, &format!("{role}, killed after {instruction} of {length} instructions"));
         }
     }
     fixture.report();
@@ -267,13 +267,13 @@ fn kill_at_every_system_call(
     mut directory: impl FnMut() -> PathBuf,
     mut kill: impl FnMut(Tracee, &str),
 ) {
-    for place in 1.. {
+    for border in 1.. {
         let mut victim = Tracee::start(CHILD_PROCESS, role, &directory());
-        if (0..place).any(|_| victim.run_to_system_call() == Step::Done) {
-            println!("{role}: killed at {} borders of system calls", place - 1);
+        if (0..border).any(|_| victim.run_to_system_call() == Step::Done) {
+            println!("{role}: killed at {} borders of system calls", border - 1);
             return;
         }
-        kill(victim, &format!("{role}, killed at border {place} of a system call"));
+        kill(victim, &format!("{role}, killed at border {border} of a system call"));
     }
 }
 
@@ -287,9 +287,9 @@ fn p1_p2_a_newcomer_killed_at_any_system_call_leaves_the_limiter_intact() {
 
 #[test]
 fn p1_a_kill_at_any_system_call_of_create_or_replace_leaves_a_usable_directory() {
-    let mut place = fresh();
+    let mut target = fresh();
     for role in ["create", "replace"] {
-        let current = std::cell::RefCell::new(&mut place);
+        let current = std::cell::RefCell::new(&mut target);
         let renew = || {
             let new = if role == "create" { directory() } else { fresh() };
             **current.borrow_mut() = new;
@@ -359,7 +359,7 @@ fn p2_a_waiter_gets_the_permits_of_a_killed_process() {
     let waiting = image::open(directory.path());
     let mut now = Image::blank();
     let mut waits = Vec::new();
-    for _ in 0..places().min(20) {
+    for _ in 0..kill_points().min(20) {
         let holder = Tracee::start(CHILD_PROCESS, "holder", directory.path());
         now.take(&waiting);
         let slot = now.slot_of(waiter.pid.as_raw() as u32).unwrap();

@@ -64,9 +64,9 @@ impl Workshop {
         for name in ["libshmlimit.so", "libshmlimit.so.0"] {
             std::os::unix::fs::symlink(profile.join("libshmlimit_ffi.so"), workshop.program(name)).unwrap();
         }
-        let place = workshop.directory.path();
-        let path = format!("-Wl,-rpath,{}", place.display());
-        succeeds(cxx.arg("-pthread").arg("-L").arg(place).args(["-lshmlimit", &path]));
+        let directory = workshop.directory.path();
+        let path = format!("-Wl,-rpath,{}", directory.display());
+        succeeds(cxx.arg("-pthread").arg("-L").arg(directory).args(["-lshmlimit", &path]));
         workshop.lay_out_package(&profile.join("lib_shmlimit.so"));
         workshop
     }

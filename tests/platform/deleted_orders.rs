@@ -281,12 +281,12 @@ fn no_order_of_deletions_removals_and_kills_grants_more_than_the_limit() {
 #[test]
 fn no_order_grants_more_than_the_limit_if_participants_use_two_paths() {
     in_own_process!();
-    with_own_mounts(|place| {
+    with_own_mounts(|directory| {
         let mut count = 0;
         let mut runner = runner();
         let run = |events: Vec<Event>| {
             count += 1;
-            let [here, there] = ["here", "there"].map(|name| place.join(format!("{name}{count}")));
+            let [here, there] = ["here", "there"].map(|name| directory.join(format!("{name}{count}")));
             for path in [&here, &there] {
                 std::fs::create_dir(path).unwrap();
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();

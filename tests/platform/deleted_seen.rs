@@ -18,8 +18,8 @@ fn delete(directory: &Path) {
 
 /// Two paths to one directory.
 fn with_two_paths(work: impl FnOnce(&Path, &Path) + Send) {
-    with_own_mounts(|place| {
-        let [here, there] = ["here", "there"].map(|name| place.join(name));
+    with_own_mounts(|directory| {
+        let [here, there] = ["here", "there"].map(|name| directory.join(name));
         for path in [&here, &there] {
             std::fs::create_dir(path).unwrap();
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();

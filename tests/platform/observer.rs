@@ -10,8 +10,8 @@ fn policy(limit: u64) -> Policy {
     Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap()
 }
 
-fn looker(place: &Path) -> Limiter {
-    Limiter::builder("web").directory(place).observer().open_existing().unwrap()
+fn looker(directory: &Path) -> Limiter {
+    Limiter::builder("web").directory(directory).observer().open_existing().unwrap()
 }
 
 /// Takes snapshots until `wanted` holds. A removed file is noticed within a second.
@@ -29,12 +29,12 @@ fn is_unknown(seen: &Result<Snapshot, Error>) -> bool {
 
 #[test]
 fn an_observer_does_not_recreate_a_deleted_limiter_and_a_user_does() {
-    let place = tempfile::tempdir().unwrap();
-    let user = Limiter::builder("web").directory(place.path()).policy(policy(5)).open().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let user = Limiter::builder("web").directory(directory.path()).policy(policy(5)).open().unwrap();
     user.try_acquire(&Request::new()).unwrap().release().unwrap();
-    let looker = looker(place.path());
+    let looker = looker(directory.path());
     assert_eq!(looker.snapshot().unwrap().rules[0].remaining, 4);
-    let file = place.path().join("web.shm");
+    let file = directory.path().join("web.shm");
     util::take_away(&file);
     until(&looker, is_unknown);
     assert!(!file.exists());
@@ -45,17 +45,17 @@ fn an_observer_does_not_recreate_a_deleted_limiter_and_a_user_does() {
 
 #[test]
 fn an_observer_follows_a_replaced_limiter() {
-    let place = tempfile::tempdir().unwrap();
-    Limiter::builder("web").directory(place.path()).policy(policy(5)).open().unwrap();
-    let looker = looker(place.path());
-    Limiter::builder("web").directory(place.path()).policy(policy(7)).replace().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    Limiter::builder("web").directory(directory.path()).policy(policy(5)).open().unwrap();
+    let looker = looker(directory.path());
+    Limiter::builder("web").directory(directory.path()).policy(policy(7)).replace().unwrap();
     until(&looker, |seen| matches!(seen, Ok(seen) if seen.rules[0].remaining == 7));
 }
 
 #[test]
 fn a_rule_reports_when_it_refills() {
-    let place = tempfile::tempdir().unwrap();
-    let limiter = Limiter::builder("web").directory(place.path()).policy(policy(4)).open().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = Limiter::builder("web").directory(directory.path()).policy(policy(4)).open().unwrap();
     let rule = |limiter: &Limiter| limiter.snapshot().unwrap().rules[0].clone();
     assert_eq!((rule(&limiter).next_in, rule(&limiter).full_in), (None, None));
     (0..2).for_each(|_| limiter.try_acquire(&Request::new()).unwrap().release().unwrap());

@@ -201,8 +201,8 @@ struct Line([String; 4]);
 
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if let Some(place) = ["event", "from", "to", "reason"].iter().position(|name| *name == field.name()) {
-            value.clone_into(&mut self.0[place]);
+        if let Some(i) = ["event", "from", "to", "reason"].iter().position(|name| *name == field.name()) {
+            value.clone_into(&mut self.0[i]);
         }
     }
 

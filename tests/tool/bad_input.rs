@@ -33,13 +33,13 @@ fn an_unknown_limiter_is_refused_with_the_nearest_name_and_the_command_to_create
 #[test]
 fn no_directory_is_created_for_an_unknown_limiter() {
     let home = Home::new();
-    let place = home.path().join("new");
-    let place_text = place.to_str().unwrap();
-    home.tool(&["--dir", place_text, "run", "nothing", "--", "true"]).fails(2, &["nothing"]);
-    home.tool(&["--dir", place_text, "acquire", "nothing"]).fails(2, &["nothing"]);
-    home.tool(&["--dir", place_text, "init", "nothing"]).fails(2, &["nothing"]);
-    home.tool(&["--dir", place_text, "init", "x", "--rate", "1/s", "--burst", "0"]).fails(2, &["burst"]);
-    assert!(!place.exists());
+    let directory = home.path().join("new");
+    let directory_text = directory.to_str().unwrap();
+    home.tool(&["--dir", directory_text, "run", "nothing", "--", "true"]).fails(2, &["nothing"]);
+    home.tool(&["--dir", directory_text, "acquire", "nothing"]).fails(2, &["nothing"]);
+    home.tool(&["--dir", directory_text, "init", "nothing"]).fails(2, &["nothing"]);
+    home.tool(&["--dir", directory_text, "init", "x", "--rate", "1/s", "--burst", "0"]).fails(2, &["burst"]);
+    assert!(!directory.exists());
 }
 
 #[test]
@@ -178,15 +178,15 @@ fn r137_one_process_too_many_is_refused_with_the_limit() {
 #[test]
 fn p5_a_directory_others_can_write_is_refused() {
     let home = Home::new();
-    let place = home.path().join("open");
-    std::fs::create_dir(&place).unwrap();
+    let directory = home.path().join("open");
+    std::fs::create_dir(&directory).unwrap();
     for mode in [0o777, 0o1777, 0o770] {
-        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(mode)).unwrap();
         for verb in [&["run", "tmdb", "--", "true"][..], &["init", "x", "--rate", "1/s"], &["status"]] {
-            let arguments = [&["--dir", place.to_str().unwrap()], verb].concat();
-            home.tool(&arguments).fails(1, &[place.to_str().unwrap(), "write to it"]);
+            let arguments = [&["--dir", directory.to_str().unwrap()], verb].concat();
+            home.tool(&arguments).fails(1, &[directory.to_str().unwrap(), "write to it"]);
         }
-        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
     }
 }
 
@@ -198,10 +198,10 @@ fn a_file_or_a_link_in_place_of_the_directory_is_refused() {
     #[cfg(unix)] // elsewhere only administrators can make links
     std::os::unix::fs::symlink(home.path(), home.path().join("link")).unwrap();
     let names = home.names();
-    for place in &names {
-        let place = home.path().join(place);
-        let place = place.to_str().unwrap();
-        home.tool(&["--dir", place, "run", "tmdb", "--", "true"]).fails(1, &[place, "--dir"]);
+    for directory in &names {
+        let directory = home.path().join(directory);
+        let directory = directory.to_str().unwrap();
+        home.tool(&["--dir", directory, "run", "tmdb", "--", "true"]).fails(1, &[directory, "--dir"]);
     }
     assert_eq!(home.names(), names);
 }
@@ -229,10 +229,10 @@ fn with_mounts(script: &str) -> Option<std::process::Output> {
 #[test]
 fn a_full_or_read_only_disk_is_an_error_and_leaves_nothing_behind() {
     let home = Home::new();
-    let place = home.path().display();
+    let directory = home.path().display();
     for (options, part) in [("size=16k,mode=700", "space"), ("ro,mode=700", "ead-only")] {
         let script = format!(
-            "mount -t tmpfs -o {options} tmpfs {place}; {} --dir {place} run tmdb -- echo ran || code=$?; ls {place}; exit $code",
+            "mount -t tmpfs -o {options} tmpfs {directory}; {} --dir {directory} run tmdb -- echo ran || code=$?; ls {directory}; exit $code",
             crate::cli::binary()
         );
         let Some(output) = with_mounts(&script) else {
@@ -253,9 +253,9 @@ fn a_full_or_read_only_disk_is_an_error_and_leaves_nothing_behind() {
 #[test]
 fn p5_a_shared_directory_tells_users_outside_the_group_to_join_it() {
     let home = Home::new();
-    let place = home.path().join("shared");
-    std::fs::create_dir(&place).unwrap();
-    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o2770)).unwrap();
+    let directory = home.path().join("shared");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o2770)).unwrap();
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     // Run a copy: the built program may be in a directory that other users cannot reach.
     let copy = home.path().join("shmlimit");
@@ -264,7 +264,7 @@ fn p5_a_shared_directory_tells_users_outside_the_group_to_join_it() {
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&copy)
         .args(["acquire", "api", "--dir"])
-        .arg(&place)
+        .arg(&directory)
         .output();
     let Some(output) = output.ok().filter(|output| output.status.code() != Some(127)) else {
         println!("not tested: there is no setpriv, or it may not change the user");

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The benchmark, with a temporary directory in which it must leave nothing.
-fn bench(place: &TempDir, arguments: &[&str]) -> Command {
+fn bench(directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal", binary(), "bench"]).args(arguments).process_group(0);
-    command.env("TMPDIR", place.path());
+    command.env("TMPDIR", directory.path());
     command
 }
 
@@ -54,9 +54,9 @@ const FIGURES: [&str; 24] = [
 
 #[test]
 fn every_figure_of_the_design_has_a_line_with_its_target() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let home = Home::new();
-    let output = bench(&place, &["--quick", "--json"]).env("SHMLIMIT_DIR", home.path()).output().unwrap();
+    let output = bench(&directory, &["--quick", "--json"]).env("SHMLIMIT_DIR", home.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = lines(&output);
     assert_eq!(lines[0]["bench"], "machine");
@@ -79,13 +79,13 @@ fn every_figure_of_the_design_has_a_line_with_its_target() {
     }
     // The users' own limiters are not touched, and no file is left.
     assert_eq!(home.names(), [""; 0]);
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn the_table_for_people_names_the_build_and_fits_80_columns() {
-    let place = tempfile::tempdir().unwrap();
-    let output = bench(&place, &["--quick"]).output().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let output = bench(&directory, &["--quick"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.starts_with("shmlimit 0."), "{text}");
@@ -101,8 +101,8 @@ fn the_table_for_people_names_the_build_and_fits_80_columns() {
 
 #[test]
 fn only_check_makes_a_missed_target_a_failure() {
-    let place = tempfile::tempdir().unwrap();
-    let output = bench(&place, &["--quick", "--json", "--check"]).output().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let output = bench(&directory, &["--quick", "--json", "--check"]).output().unwrap();
     let missed = lines(&output).into_iter().any(|line| {
         let measured = line["ratio"].as_f64().or(line["value"].as_f64()).unwrap_or(0.0);
         let most = line["at_most"].as_f64().is_some_and(|most| measured > most * 1.1);
@@ -115,16 +115,16 @@ fn only_check_makes_a_missed_target_a_failure() {
 #[test]
 fn a_bench_ended_by_any_signal_leaves_no_file_and_no_worker() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
-        let place = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mut child =
-            bench(&place, &["--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            bench(&directory, &["--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
         // After the first figure of one process, the figures of several processes are measured.
         assert!(out.any(|line| line.unwrap().contains("\"flock\"")));
         kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
         child.wait().unwrap();
         let by = Instant::now() + Duration::from_secs(20);
-        while let Some(left) = left_behind(&place) {
+        while let Some(left) = left_behind(&directory) {
             assert!(Instant::now() < by, "{signal}: {left}");
             sleep(Duration::from_millis(20));
         }
@@ -132,11 +132,11 @@ fn a_bench_ended_by_any_signal_leaves_no_file_and_no_worker() {
 }
 
 /// Looks for leftovers: a file, or a process whose environment names the directory.
-fn left_behind(place: &TempDir) -> Option<String> {
-    if let Some(file) = fs::read_dir(place.path()).unwrap().next() {
+fn left_behind(directory: &TempDir) -> Option<String> {
+    if let Some(file) = fs::read_dir(directory.path()).unwrap().next() {
         return Some(format!("{file:?}"));
     }
-    let mark = place.path().to_str().unwrap().as_bytes();
+    let mark = directory.path().to_str().unwrap().as_bytes();
     let knows = |path: &std::path::PathBuf| {
         let environment = fs::read(path.join("environ")).unwrap_or_default();
         environment.windows(mark.len()).any(|part| part == mark)

@@ -60,15 +60,16 @@ fn r107_the_reserve_is_for_high_priority() {
 #[test]
 fn status_without_limiters_gives_a_hint_and_creates_nothing() {
     let home = Home::new();
-    let place = home.path().join("not-yet");
-    for arguments in [&["--dir", place.to_str().unwrap()][..], &["--dir", place.to_str().unwrap(), "status"]]
+    let directory = home.path().join("not-yet");
+    for arguments in
+        [&["--dir", directory.to_str().unwrap()][..], &["--dir", directory.to_str().unwrap(), "status"]]
     {
         let answer = home.tool(arguments);
         assert!(answer.succeeds().contains("shmlimit run tmdb"), "{}", answer.out);
     }
-    assert_eq!(home.tool(&["--dir", place.to_str().unwrap(), "status", "--json"]).succeeds(), "");
-    home.tool(&["--dir", place.to_str().unwrap(), "status", "tmdb"]).fails(2, &["tmdb"]);
-    assert!(!place.exists());
+    assert_eq!(home.tool(&["--dir", directory.to_str().unwrap(), "status", "--json"]).succeeds(), "");
+    home.tool(&["--dir", directory.to_str().unwrap(), "status", "tmdb"]).fails(2, &["tmdb"]);
+    assert!(!directory.exists());
 }
 
 #[test]

@@ -9,21 +9,21 @@ use tempfile::TempDir;
 /// Runs the tool with a temporary directory, and waits until the directory is empty.
 #[track_caller]
 fn run_tool(arguments: &[&str]) -> Output {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(binary());
     for name in ["TMPDIR", "TMP", "TEMP"] {
-        command.env(name, place.path());
+        command.env(name, directory.path());
     }
     let output = command.args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    is_empty(&place);
+    is_empty(&directory);
     output
 }
 
 #[track_caller]
-fn is_empty(place: &TempDir) {
+fn is_empty(directory: &TempDir) {
     let by = Instant::now() + Duration::from_secs(20);
-    while let Some(left) = std::fs::read_dir(place.path()).unwrap().next() {
+    while let Some(left) = std::fs::read_dir(directory.path()).unwrap().next() {
         assert!(Instant::now() < by, "left behind: {left:?}");
         std::thread::yield_now();
     }

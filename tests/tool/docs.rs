@@ -199,9 +199,10 @@ struct Shell(tempfile::TempDir);
 
 impl Shell {
     fn new() -> Shell {
-        let place = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), place.path().join("shmlimit")).unwrap();
-        Shell(place)
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), directory.path().join("shmlimit"))
+            .unwrap();
+        Shell(directory)
     }
 
     /// Runs a script that stops at the first failure. Returns its output and whether it succeeded.

@@ -100,7 +100,7 @@ fn r113_permits_and_places_of_killed_processes_are_found_and_returned() {
     child.kill().unwrap();
     child.wait().unwrap();
     complains(&home, "warn", &["api", "1 exited process", "1 permit is held by exited processes", "--fix"]);
-    is_fixed(&home, &["1 place freed"]);
+    is_fixed(&home, &["1 slot freed"]);
     assert_eq!(home.status("api")["held_by_exited"], 0);
 }
 

@@ -16,17 +16,17 @@ use std::sync::atomic::Ordering;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_shmlimit");
 
-/// Creates a directory in `place` that only its owner may use.
-fn private(place: &Path, name: &str) -> PathBuf {
+/// Creates a directory in `directory` that only its owner may use.
+fn private(directory: &Path, name: &str) -> PathBuf {
     use std::os::unix::fs::DirBuilderExt;
-    let path = place.join(name);
+    let path = directory.join(name);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).unwrap();
     path
 }
 
-/// Mounts overlayfs at `at`, over `lower`. Writes go to new directories in `place`.
-fn overlay(place: &Path, lower: &Path, at: &Path) -> nix::Result<()> {
-    let (upper, work) = (private(place, "upper"), private(place, "work"));
+/// Mounts overlayfs at `at`, over `lower`. Writes go to new directories in `directory`.
+fn overlay(directory: &Path, lower: &Path, at: &Path) -> nix::Result<()> {
+    let (upper, work) = (private(directory, "upper"), private(directory, "work"));
     // The merged directory has the mode of the upper directory.
     fs::set_permissions(&upper, fs::metadata(at).unwrap().permissions()).unwrap();
     let options =
@@ -43,9 +43,9 @@ fn assert_refused(opened: Result<Limiter, Error>) {
 
 #[test]
 fn a_limiter_on_overlayfs_is_refused_with_the_remedy_and_not_created() {
-    with_own_mounts(|place| {
-        let (lower, merged) = (private(place, "lower"), private(place, "merged"));
-        overlay(place, &lower, &merged)?;
+    with_own_mounts(|directory| {
+        let (lower, merged) = (private(directory, "lower"), private(directory, "merged"));
+        overlay(directory, &lower, &merged)?;
         assert_refused(builder(&merged).policy(permits(1)).open());
         assert_refused(builder(&merged).policy(permits(1)).create());
         assert_refused(builder(&merged).policy(permits(1)).replace());
@@ -59,10 +59,10 @@ fn a_limiter_on_overlayfs_is_refused_with_the_remedy_and_not_created() {
 
 #[test]
 fn a_limiter_of_a_layer_below_is_refused_with_the_remedy() {
-    with_own_mounts(|place| {
-        let (lower, merged) = (private(place, "lower"), private(place, "merged"));
+    with_own_mounts(|directory| {
+        let (lower, merged) = (private(directory, "lower"), private(directory, "merged"));
         let below = builder(&lower).policy(permits(1)).create().unwrap();
-        overlay(place, &lower, &merged)?;
+        overlay(directory, &lower, &merged)?;
         assert_refused(builder(&merged).open_existing());
         drop(below);
         assert_refused(builder(&merged).open_existing());
@@ -74,10 +74,10 @@ fn a_limiter_of_a_layer_below_is_refused_with_the_remedy() {
 /// A process that holds the lock of a slot must not make another process believe that its own lock is kept.
 #[test]
 fn processes_that_open_a_limiter_on_overlayfs_at_the_same_time_are_all_refused() {
-    with_own_mounts(|place| {
-        let (lower, merged) = (private(place, "lower"), private(place, "merged"));
+    with_own_mounts(|directory| {
+        let (lower, merged) = (private(directory, "lower"), private(directory, "merged"));
         drop(builder(&lower).policy(permits(1)).create().unwrap());
-        overlay(place, &lower, &merged)?;
+        overlay(directory, &lower, &merged)?;
         let merged = &merged;
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -108,15 +108,15 @@ fn a_death_is_seen_in_memory_on_a_disk_and_through_bind_mounts() {
     let (memory, disk) = (util::directory(), tempfile::tempdir().unwrap());
     shared(memory.path(), memory.path());
     shared(disk.path(), disk.path());
-    with_own_mounts(|place| {
-        for real in [memory.path(), disk.path(), &private(place, "in a tmpfs of its own")] {
-            let bound = private(place, "bound");
+    with_own_mounts(|directory| {
+        for real in [memory.path(), disk.path(), &private(directory, "in a tmpfs of its own")] {
+            let bound = private(directory, "bound");
             bind(real, &bound)?;
             shared(real, &bound);
             shared(&bound, real);
             // As in containers: a volume inside a root directory on overlayfs.
-            let root = private(place, "root");
-            overlay(place, &private(place, "lower"), &root)?;
+            let root = private(directory, "root");
+            overlay(directory, &private(directory, "lower"), &root)?;
             let volume = private(&root, "volume");
             bind(real, &volume)?;
             shared(&volume, real);
@@ -153,12 +153,12 @@ fn says(arguments: &[&str], code: i32, words: &[&str]) {
 
 #[test]
 fn with_the_default_directory_on_overlayfs_limiters_live_in_memory_and_every_verb_finds_them() {
-    with_own_mounts(|place| {
+    with_own_mounts(|directory| {
         let home = format!("/dev/shm/shmlimit-{}", nix::unistd::geteuid());
         mount(Some("none"), "/dev/shm", Some("tmpfs"), MsFlags::empty(), Some("mode=1777"))?;
         mount(Some("none"), "/run", Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
         // Directories of the same name in both places change nothing: the file system alone decides.
-        overlay(place, Path::new("/var/tmp"), Path::new("/var/tmp"))?;
+        overlay(directory, Path::new("/var/tmp"), Path::new("/var/tmp"))?;
         private(Path::new("/var/tmp"), &format!("shmlimit-{}", nix::unistd::geteuid()));
         says(&["doctor"], 0, &[&home, "does not exist yet"]);
         says(&["init", NAME, "--concurrency", "1"], 0, &[&home]);
@@ -196,9 +196,9 @@ fn doctor_names_limiters_in_the_default_directories_of_earlier_versions() {
 
 #[test]
 fn with_one_permit_commands_never_overlap_in_a_root_on_overlayfs() {
-    with_own_mounts(|place| {
-        let root = private(place, "root");
-        overlay(place, Path::new("/"), &root)?;
+    with_own_mounts(|directory| {
+        let root = private(directory, "root");
+        overlay(directory, Path::new("/"), &root)?;
         for (name, shared) in [("proc", true), ("dev", false), ("run", false), ("tmp", false)] {
             let at = root.join(name);
             if shared { bind(Path::new("/proc"), &at)? } else { tmpfs(&at)? }
@@ -320,8 +320,8 @@ fn a_process_that_can_no_longer_find_exited_processes_gets_a_clear_error() {
     let said = daemon.receive();
     assert!(said.contains("living processes cannot be told from exited ones"), "{said}");
     assert!(said.contains("open the limiter after giving up privileges"), "{said}");
-    let place = directory.path().to_str().unwrap();
-    says(&["--dir", place, "doctor"], 0, &["runs as 54321", "cannot reclaim what exited processes held"]);
+    let directory = directory.path().to_str().unwrap();
+    says(&["--dir", directory, "doctor"], 0, &["runs as 54321", "cannot reclaim what exited processes held"]);
     grant.release().unwrap();
     daemon.go_on();
     assert_eq!(daemon.receive(), "true", "calls that need not look at other processes work");

@@ -172,13 +172,13 @@ fn a_daily_rule_in_memory_causes_a_warning() {
     if !std::path::Path::new("/dev/shm").is_dir() {
         return;
     }
-    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let home = Home::new();
-    let place = place.path().to_str().unwrap();
-    let daily = home.tool(&["--dir", place, "init", "omdb", "--rate", "1000/day"]);
-    assert!(daily.err.contains("warning") && daily.err.contains(place), "{}", daily.err);
+    let directory = directory.path().to_str().unwrap();
+    let daily = home.tool(&["--dir", directory, "init", "omdb", "--rate", "1000/day"]);
+    assert!(daily.err.contains("warning") && daily.err.contains(directory), "{}", daily.err);
     assert_eq!(daily.code, 0);
-    assert_eq!(home.tool(&["--dir", place, "init", "fast", "--rate", "10/s"]).err, "");
+    assert_eq!(home.tool(&["--dir", directory, "init", "fast", "--rate", "10/s"]).err, "");
 }
 
 #[test]

@@ -17,12 +17,12 @@ fn every_verb_has_a_page_and_all_are_written_at_once() {
     let home = Home::new();
     let verbs = verbs(&home);
     assert!(verbs.len() > 15, "{verbs:?}");
-    let place = home.path().join("share/man1");
-    home.tool(&["man", "--to", place.to_str().unwrap()]).succeeds();
+    let directory = home.path().join("share/man1");
+    home.tool(&["man", "--to", directory.to_str().unwrap()]).succeeds();
     let mut wanted: Vec<String> = verbs.iter().map(|verb| format!("shmlimit-{verb}.1")).collect();
     wanted.push("shmlimit.1".to_owned());
     wanted.sort();
-    let mut written: Vec<String> = std::fs::read_dir(&place)
+    let mut written: Vec<String> = std::fs::read_dir(&directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -30,7 +30,7 @@ fn every_verb_has_a_page_and_all_are_written_at_once() {
     assert_eq!(written, wanted);
     for verb in &verbs {
         let page = home.tool(&["man", verb]).succeeds().to_owned();
-        assert_eq!(page, std::fs::read_to_string(place.join(format!("shmlimit-{verb}.1"))).unwrap());
+        assert_eq!(page, std::fs::read_to_string(directory.join(format!("shmlimit-{verb}.1"))).unwrap());
         for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "ENVIRONMENT", "FILES", "SEE ALSO"]
         {
             assert!(
@@ -81,10 +81,10 @@ fn a_mistyped_verb_is_refused_and_the_nearest_one_suggested() {
 #[test]
 fn readers_of_manual_pages_do_not_complain() {
     let home = Home::new();
-    let place = home.path().join("man1");
-    home.tool(&["man", "--to", place.to_str().unwrap()]).succeeds();
+    let directory = home.path().join("man1");
+    home.tool(&["man", "--to", directory.to_str().unwrap()]).succeeds();
     let mut checked = 0;
-    for entry in std::fs::read_dir(&place).unwrap() {
+    for entry in std::fs::read_dir(&directory).unwrap() {
         let page = entry.unwrap().path();
         let groff = Command::new("groff").args(["-man", "-Tutf8", "-wall", "-z", "-k"]).arg(&page).output();
         if let Ok(said) = groff {

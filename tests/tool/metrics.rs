@@ -159,8 +159,8 @@ fn metrics_of_no_limiters_succeed_and_of_an_unknown_name_fail() {
 #[test]
 fn a_file_is_replaced_as_a_whole() {
     let home = busy();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("shmlimit.prom");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("shmlimit.prom");
     let mut writer = home
         .as_a_shell_would()
         .args(["metrics", "--format", "openmetrics", "--every", "100ms", "--output"])
@@ -198,10 +198,10 @@ fn a_file_is_replaced_as_a_whole() {
         writer.kill().unwrap();
         writer.wait().unwrap();
         // The writer may have been killed while it wrote the next file.
-        std::fs::remove_file(place.path().join(format!(".shmlimit.prom.{}.tmp", writer.id()))).ok();
+        std::fs::remove_file(directory.path().join(format!(".shmlimit.prom.{}.tmp", writer.id()))).ok();
     }
     let left: Vec<_> =
-        std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["shmlimit.prom"]);
 }
 

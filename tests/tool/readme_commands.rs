@@ -69,27 +69,27 @@ fn put(file: &Path, text: &str) {
 
 /// A directory with `shmlimit` and `cargo` for the path, and the samples.
 fn workshop() -> tempfile::TempDir {
-    let place = tempfile::tempdir().unwrap();
-    let bin = place.path().join("bin");
+    let directory = tempfile::tempdir().unwrap();
+    let bin = directory.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
-    std::fs::create_dir_all(place.path().join("scripts/languages")).unwrap();
+    std::fs::create_dir_all(directory.path().join("scripts/languages")).unwrap();
     for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/languages/install-c", INSTALL_C)] {
-        put(&place.path().join(file), text);
+        put(&directory.path().join(file), text);
     }
     let examples = Path::new(ROOT).join("examples");
-    std::os::unix::fs::symlink(examples, place.path().join("examples")).unwrap();
-    place
+    std::os::unix::fs::symlink(examples, directory.path().join("examples")).unwrap();
+    directory
 }
 
 /// Runs a block as a script that stops at the first failure. Returns what a terminal would show.
-fn run(place: &Path, script: &str) -> String {
-    let path = format!("{}:{}", place.join("bin").display(), std::env::var("PATH").unwrap());
+fn run(directory: &Path, script: &str) -> String {
+    let path = format!("{}:{}", directory.join("bin").display(), std::env::var("PATH").unwrap());
     let output = Command::new("sh")
         .args(["-euc", &format!("exec 2>&1\n{script}")])
-        .current_dir(place)
+        .current_dir(directory)
         .env("PATH", path)
-        .env("SHMLIMIT_DIR", place.join("limiters"))
+        .env("SHMLIMIT_DIR", directory.join("limiters"))
         .output()
         .unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
@@ -98,9 +98,9 @@ fn run(place: &Path, script: &str) -> String {
 }
 
 /// Replaces directories, times and levels, so that only the words are compared.
-fn shape(output: &str, place: &str) -> String {
+fn shape(output: &str, directory: &str) -> String {
     let mut shape = String::new();
-    for c in output.replace(place, "DIR").chars() {
+    for c in output.replace(directory, "DIR").chars() {
         match c {
             '0'..='9' if shape.ends_with('N') => {}
             '0'..='9' => shape.push('N'),
@@ -113,14 +113,14 @@ fn shape(output: &str, place: &str) -> String {
 }
 
 /// Runs all commands of a document in their order. Returns the number of commands and of documented outputs.
-fn run_all(document: &'static str, place: &Path) -> (usize, usize) {
-    let limiters = place.join("limiters");
+fn run_all(document: &'static str, directory: &Path) -> (usize, usize) {
+    let limiters = directory.join("limiters");
     let (mut commands, mut shown) = (0, 0);
     let mut output: Option<String> = None;
     for Block { language, text } in blocks(document) {
         match (language, output.take()) {
             ("sh", _) => {
-                output = Some(run(place, &text));
+                output = Some(run(directory, &text));
                 commands += text.lines().count();
             }
             ("text", Some(output)) => {
@@ -154,9 +154,9 @@ fn example() -> Web {
 
 #[test]
 fn every_command_of_the_shell_guide_runs_and_shows_the_documented_output() {
-    let (place, web) = (workshop(), example());
-    put(&place.path().join("bin/curl"), &CURL.replace("$WEB", &web.url()));
-    let (commands, shown) = run_all(SHELL, place.path());
+    let (directory, web) = (workshop(), example());
+    put(&directory.path().join("bin/curl"), &CURL.replace("$WEB", &web.url()));
+    let (commands, shown) = run_all(SHELL, directory.path());
     assert!(commands >= 30 && shown >= 3, "{commands} commands, {shown} outputs");
     // One request per call, and two where the guide says so.
     assert_eq!(web.calls(), 3 + 20 + 3 + 2 + 1);
@@ -177,9 +177,9 @@ fn the_first_two_commands_of_the_readme_need_no_other_setup() {
 
 #[test]
 fn the_shell_sample_runs() {
-    let place = workshop();
+    let directory = workshop();
     let mut lines: Vec<String> =
-        run(place.path(), "seq 1 12 | examples/fetch-all.sh").lines().map(str::to_owned).collect();
+        run(directory.path(), "seq 1 12 | examples/fetch-all.sh").lines().map(str::to_owned).collect();
     lines.sort();
     assert_eq!(lines.len(), 12);
     assert_eq!(lines[0], "movie 1");
@@ -187,7 +187,7 @@ fn the_shell_sample_runs() {
 
 #[test]
 fn an_unknown_command_would_fail_this_test() {
-    let place = workshop();
-    let failed = std::panic::catch_unwind(|| run(place.path(), "cargo frobnicate"));
+    let directory = workshop();
+    let failed = std::panic::catch_unwind(|| run(directory.path(), "cargo frobnicate"));
     assert!(failed.is_err());
 }

@@ -52,8 +52,8 @@ fn pasted(home: &Home, inside: &Path, provoke: &str) -> usize {
 
 #[test]
 fn r144_the_commands_that_init_suggests_work_and_give_the_requested_settings() {
-    let place = tempfile::tempdir().unwrap();
-    let blank = place.path().join("a b");
+    let directory = tempfile::tempdir().unwrap();
+    let blank = directory.path().join("a b");
     std::fs::create_dir(&blank).unwrap();
     std::fs::write(blank.join("my api.toml"), "concurrency = 3\n[[rules]]\nlimit = 50\n").unwrap();
     let limit = |home: &Home, name: &str| home.status(name)["rules"][0]["limit"].clone();
@@ -115,8 +115,8 @@ fn r144_the_commands_that_init_suggests_work_and_give_the_requested_settings() {
 #[test]
 fn the_commands_that_verbs_suggest_work_when_pasted() {
     let home = Home::with(&["api", "--rate", "40/s"]);
-    let place = tempfile::tempdir().unwrap();
-    std::fs::write(place.path().join("empty.toml"), "provider = 'web'\n").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("empty.toml"), "provider = 'web'\n").unwrap();
     home.tool(&["init", "busy", "--rate", "40/s"]).succeeds();
     let _user = Limiter::builder("busy").directory(home.path()).open_existing().unwrap();
     for (provoke, count) in [
@@ -140,16 +140,16 @@ fn the_commands_that_verbs_suggest_work_when_pasted() {
         // A name that begins with a hyphen must follow `--`.
         ("shmlimit init --rate 40/s -- -x; shmlimit pause -- -x && shmlimit acquire --now -- -x", 2),
     ] {
-        assert_eq!(pasted(&home, place.path(), provoke), count, "{provoke}");
+        assert_eq!(pasted(&home, directory.path(), provoke), count, "{provoke}");
     }
 }
 
 #[test]
 fn r109_a_change_by_the_environment_is_reported_once_and_can_be_undone() {
     let home = Home::new();
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let acquire = |variables: &[(&str, &str)]| {
-        let answer = typed(&home, place.path(), variables, "shmlimit acquire tmdb --now");
+        let answer = typed(&home, directory.path(), variables, "shmlimit acquire tmdb --now");
         assert!(answer.status.success(), "{}", error_of(&answer));
         error_of(&answer)
     };
@@ -166,24 +166,24 @@ fn r109_a_change_by_the_environment_is_reported_once_and_can_be_undone() {
     assert_eq!(acquire(&[("SHMLIMIT_RATE_BASE", "20")]), "", "the variable changes nothing now");
     assert_eq!(acquire(&[]), "");
     for undo in suggested(&said) {
-        assert!(typed(&home, place.path(), &[], &undo).status.success(), "{undo}");
+        assert!(typed(&home, directory.path(), &[], &undo).status.success(), "{undo}");
     }
     let status = home.status("tmdb");
     assert_eq!((&status["concurrency"], &status["rate"]), (&4.into(), &35.0.into()));
     // Looking at a limiter changes nothing.
     let variables = [("SHMLIMIT_CONCURRENCY", "2")];
-    assert_eq!(error_of(&typed(&home, place.path(), &variables, "shmlimit status tmdb")), "");
-    assert!(typed(&home, place.path(), &[], "shmlimit rm tmdb").status.success());
+    assert_eq!(error_of(&typed(&home, directory.path(), &variables, "shmlimit status tmdb")), "");
+    assert!(typed(&home, directory.path(), &[], "shmlimit rm tmdb").status.success());
     // A limiter that is created with a variable says so: users would expect the preset.
     let said = "shmlimit: tmdb: SHMLIMIT_CONCURRENCY=2 changed concurrency from 4 to 2 for every program that uses it \
                 (undo: shmlimit set tmdb concurrency 4)\n";
     assert_eq!(acquire(&variables), said);
     assert_eq!(acquire(&variables), "");
-    let replaced = typed(&home, place.path(), &variables, "shmlimit init tmdb --rate 20/s --replace");
+    let replaced = typed(&home, directory.path(), &variables, "shmlimit init tmdb --rate 20/s --replace");
     assert_eq!(error_of(&replaced), said);
     // Flags take precedence over variables, and a command that fails changes nothing.
     let other = [("SHMLIMIT_CONCURRENCY", "9")];
-    let refused = typed(&home, place.path(), &other, "shmlimit init tmdb --concurrency 5");
+    let refused = typed(&home, directory.path(), &other, "shmlimit init tmdb --concurrency 5");
     assert!(error_of(&refused).contains("concurrency: 2 there, 5 asked for"), "{}", error_of(&refused));
     assert_eq!(home.status("tmdb")["concurrency"], 2);
     // A library never prints, but the handle knows the changes.
@@ -194,8 +194,8 @@ fn r109_a_change_by_the_environment_is_reported_once_and_can_be_undone() {
 /// The library's suggestions name the directory, because only the program knows it.
 #[test]
 fn the_commands_that_the_library_suggests_work_in_any_directory() {
-    let (home, place) = (Home::new(), tempfile::tempdir().unwrap());
-    let inside = place.path().join("it's here");
+    let (home, directory) = (Home::new(), tempfile::tempdir().unwrap());
+    let inside = directory.path().join("it's here");
     std::fs::create_dir(&inside).unwrap();
     crate::cli::make_private(&inside);
     let policy = |unit: &'static str, limit| {
@@ -209,7 +209,7 @@ fn the_commands_that_the_library_suggests_work_in_any_directory() {
         let commands = suggested(&text);
         assert_eq!(commands.len(), count, "{text}");
         for command in commands {
-            let answer = typed(&home, place.path(), &[], &command);
+            let answer = typed(&home, directory.path(), &[], &command);
             assert!(answer.status.success(), "{text}\n{command}\n{}", error_of(&answer));
         }
     };

@@ -34,11 +34,11 @@ fn records(options: &[&str], line: &str, wanted: Value) -> Answer {
 #[test]
 fn on_a_fresh_machine_the_preset_just_works() {
     let home = Home::new();
-    let place = home.path().join("new");
+    let directory = home.path().join("new");
     let answer =
-        home.tool(&[&["--dir", place.to_str().unwrap(), "run", "tmdb", "--"][..], &SAYS_HELLO].concat());
+        home.tool(&[&["--dir", directory.to_str().unwrap(), "run", "tmdb", "--"][..], &SAYS_HELLO].concat());
     assert_eq!(answer.succeeds().trim_end(), "hello");
-    let answer = home.tool(&["--dir", place.to_str().unwrap(), "status", "--json"]);
+    let answer = home.tool(&["--dir", directory.to_str().unwrap(), "status", "--json"]);
     let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
     assert_eq!(line["concurrency"], 4);
     let rule = &line["rules"][0];

@@ -8,13 +8,13 @@ pub const NONE: Option<&str> = None;
 
 /// Runs `work` in a thread with private mounts, which end with it. `work` gets an empty directory in memory.
 pub fn with_own_mounts(work: impl FnOnce(&Path) -> nix::Result<()> + Send) {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let tried = std::thread::scope(|scope| {
         let work = || {
             unshare(CloneFlags::CLONE_NEWNS)?;
             mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE)?;
-            tmpfs(place.path())?;
-            work(place.path())
+            tmpfs(directory.path())?;
+            work(directory.path())
         };
         scope.spawn(work).join()
     });

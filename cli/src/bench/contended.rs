@@ -13,7 +13,7 @@ const PROCESSES: [usize; 3] = [1, 2, 8];
 
 pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
     // Held open, so that the workers find all files already created.
-    let _place = Targets::open(bench.directory())?;
+    let _targets = Targets::open(bench.directory())?;
     let turn = |load, timing, processes| {
         let worker = || bench.worker("load");
         load::turn(worker, load, timing, processes, effort.turn, bench.directory()).map_err(no_workers)
@@ -36,9 +36,9 @@ pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failu
         }
     }
     let of = |load: Load, processes: usize| {
-        let place = PROCESSES.iter().position(|other| *other == processes).unwrap_or(0) * LOADS.len();
+        let first = PROCESSES.iter().position(|other| *other == processes).unwrap_or(0) * LOADS.len();
         let load = LOADS.iter().position(|other| *other == load).unwrap_or(0);
-        median(&rates[place + load])
+        median(&rates[first + load])
     };
     let mut latencies = Histogram::new();
     for line in turn(Load::Acquire, true, 8)? {

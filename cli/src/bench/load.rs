@@ -102,7 +102,7 @@ impl Targets {
 }
 
 /// Returns the operations per second of this process.
-fn rate(load: Load, place: &Targets, turn_ns: u64) -> f64 {
+fn rate(load: Load, targets: &Targets, turn_ns: u64) -> f64 {
     let request = Request::new();
     let chunk = |mut operation: Box<dyn FnMut() + '_>| {
         let start = clock();
@@ -117,37 +117,37 @@ fn rate(load: Load, place: &Targets, turn_ns: u64) -> f64 {
         }
     };
     match load {
-        Load::Acquire => acquire_rate(place, &request, turn_ns),
+        Load::Acquire => acquire_rate(targets, &request, turn_ns),
         Load::Call => chunk(Box::new(|| {
             for _ in 0..CHUNK {
-                drop(place.plenty.try_acquire(black_box(&request)).expect("granted"));
+                drop(targets.plenty.try_acquire(black_box(&request)).expect("granted"));
             }
         })),
         Load::Denied => chunk(Box::new(|| {
             for _ in 0..CHUNK {
-                assert!(place.scarce.try_acquire(black_box(&request)).is_err());
+                assert!(targets.scarce.try_acquire(black_box(&request)).is_err());
             }
         })),
         Load::Cas => chunk(Box::new(|| {
             for _ in 0..CHUNK {
-                assert!(place.word.decide_lock_free(Rate::PLENTY));
+                assert!(targets.word.decide_lock_free(Rate::PLENTY));
             }
         })),
         Load::Flock => chunk(Box::new(|| {
             for _ in 0..CHUNK {
-                assert!(place.word.decide_under(FileLock::Flock, Rate::PLENTY));
+                assert!(targets.word.decide_under(FileLock::Flock, Rate::PLENTY));
             }
         })),
     }
 }
 
-fn acquire_rate(place: &Targets, request: &Request<'_>, turn_ns: u64) -> f64 {
+fn acquire_rate(targets: &Targets, request: &Request<'_>, turn_ns: u64) -> f64 {
     let mut held: Vec<Grant<'_>> = Vec::with_capacity(CHUNK);
     let (begin, mut count, mut timed) = (clock(), 0, 0);
     loop {
         let start = clock();
         for _ in 0..CHUNK {
-            held.push(place.plenty.try_acquire(black_box(request)).expect("granted"));
+            held.push(targets.plenty.try_acquire(black_box(request)).expect("granted"));
         }
         let end = clock();
         held.clear();
@@ -160,21 +160,21 @@ fn acquire_rate(place: &Targets, request: &Request<'_>, turn_ns: u64) -> f64 {
 }
 
 /// Returns how long each operation takes, including one clock read.
-fn latencies(load: Load, place: &Targets, turn_ns: u64) -> Histogram {
+fn latencies(load: Load, targets: &Targets, turn_ns: u64) -> Histogram {
     let request = Request::new();
     let mut histogram = Histogram::new();
     let begin = clock();
     loop {
         let start = clock();
         let grant = match load {
-            Load::Acquire | Load::Call => Some(place.plenty.try_acquire(&request).expect("granted")),
-            Load::Denied => place.scarce.try_acquire(&request).ok(),
+            Load::Acquire | Load::Call => Some(targets.plenty.try_acquire(&request).expect("granted")),
+            Load::Denied => targets.scarce.try_acquire(&request).ok(),
             Load::Cas => {
-                place.word.decide_lock_free(Rate::PLENTY);
+                targets.word.decide_lock_free(Rate::PLENTY);
                 None
             }
             Load::Flock => {
-                place.word.decide_under(FileLock::Flock, Rate::PLENTY);
+                targets.word.decide_under(FileLock::Flock, Rate::PLENTY);
                 None
             }
         };
@@ -197,18 +197,18 @@ fn latencies(load: Load, place: &Targets, turn_ns: u64) -> Histogram {
 pub fn work(words: &[String]) -> Result<(), Error> {
     let [load, timing, turn_ns, directory] = words else { return Ok(()) };
     let (Some(load), Ok(turn_ns)) = (Load::parse(load), turn_ns.parse()) else { return Ok(()) };
-    let place = Targets::open(Path::new(directory))?;
+    let targets = Targets::open(Path::new(directory))?;
     println!("ready");
     let mut line = String::new();
     if io::stdin().read_line(&mut line).unwrap_or(0) == 0 {
         return Ok(());
     }
     if timing == TIMING {
-        let counts: Vec<String> = latencies(load, &place, turn_ns).0.iter().map(u64::to_string).collect();
+        let counts: Vec<String> = latencies(load, &targets, turn_ns).0.iter().map(u64::to_string).collect();
         println!("{}", counts.join(" "));
     } else {
         let (wall, processor) = (clock(), on_processor());
-        let rate = rate(load, &place, turn_ns);
+        let rate = rate(load, &targets, turn_ns);
         println!("{rate} {}", (on_processor() - processor) as f64 / (clock() - wall) as f64);
     }
     Ok(())

@@ -38,7 +38,7 @@ impl Command for Acquire {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        let limiter = open::for_requests(tool.place, &self.name, &self.options)?;
+        let limiter = open::for_requests(tool.location, &self.name, &self.options)?;
         let mut request = open::request(&self.options);
         if let Some(timeout) = self.timeout {
             request = request.timeout(timeout);

@@ -1,7 +1,7 @@
 //! `completions`: writes scripts with which a shell completes verbs, options and limiter names.
 
 use crate::open;
-use crate::options::Place;
+use crate::options::Location;
 use crate::ui::failure::Failure;
 use crate::ui::output;
 use crate::verb_trait::{Command, Example, Names, Tool};
@@ -44,8 +44,8 @@ impl Command for Completions {
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let text = match (&self.names, self.shell.as_deref()) {
-            (Some(which), _) if which == KEYS => keys(tool.place, self.of.as_deref()),
-            (Some(which), _) => names(tool.place, which),
+            (Some(which), _) if which == KEYS => keys(tool.location, self.of.as_deref()),
+            (Some(which), _) => names(tool.location, which),
             (None, Some("zsh")) => zsh(tool),
             (None, Some("fish")) => plain(tool, Shell::Fish) + &fish_names(tool),
             (None, Some("powershell")) => powershell(tool),
@@ -56,10 +56,10 @@ impl Command for Completions {
     }
 }
 
-fn names(place: &Place, which: &str) -> String {
+fn names(location: &Location, which: &str) -> String {
     let mut names = Vec::new();
     if which != PRESETS {
-        names.extend(Limiter::list(place.dir.as_deref()).unwrap_or_default().names);
+        names.extend(Limiter::list(location.dir.as_deref()).unwrap_or_default().names);
     }
     if which != LIMITERS {
         names.extend(presets::NAMES.map(str::to_owned));
@@ -70,8 +70,8 @@ fn names(place: &Place, which: &str) -> String {
 }
 
 /// Lists the keys that can be set. If the limiter exists, its rules are included by name.
-fn keys(place: &Place, limiter: Option<&str>) -> String {
-    let policy = limiter.and_then(|name| open::observer(place, name).ok()??.policy().ok());
+fn keys(location: &Location, limiter: Option<&str>) -> String {
+    let policy = limiter.and_then(|name| open::observer(location, name).ok()??.policy().ok());
     let rules: Vec<String> = match &policy {
         Some(policy) => policy.rules().iter().map(|rule| rule.name.as_str().to_owned()).collect(),
         None => vec!["0".to_owned()],

@@ -55,7 +55,7 @@ impl Command for Force {
             );
             return Err(Failure::Usage(message));
         }
-        let limiter = open::as_operator(tool.place, &self.name)?;
+        let limiter = open::as_operator(tool.location, &self.name)?;
         // A limiter without such a breaker must refuse the whole command, so this setting is not changed.
         let fits = self.state.fits(limiter.policy()?.breaker().kind());
         if let Some(period) = self.auto_recover.filter(|_| fits) {

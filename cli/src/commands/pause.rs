@@ -71,7 +71,7 @@ impl Command for Pause {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        let limiter = open::as_user(tool.place, &self.name)?;
+        let limiter = open::as_user(tool.location, &self.name)?;
         let mut request = PauseRequest::new();
         if let Some(length) = self.length {
             request = request.duration(length);
@@ -119,8 +119,8 @@ impl Command for Resume {
     const EXAMPLES: &'static [Example] = &[("Let waiting calls go on:", "shmlimit resume api")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        let limiter = open::existing_as_user(tool.place, &self.name)?
-            .ok_or_else(|| open::unknown_limiter(tool.place, &self.name))?;
+        let limiter = open::existing_as_user(tool.location, &self.name)?
+            .ok_or_else(|| open::unknown_limiter(tool.location, &self.name))?;
         // Count before resuming, because then the waiting calls go on.
         let (name, waiting) = (limiter.name(), waiting(&limiter)?);
         let ended = limiter.resume()?;

@@ -1,6 +1,6 @@
 //! `record`: tells the limiter how a call ended, for callers that hold no grant.
 
-use crate::options::{ENV_ATTEMPT, ENV_LIMITER, Place, parse_duration, parse_priority};
+use crate::options::{ENV_ATTEMPT, ENV_LIMITER, Location, parse_duration, parse_priority};
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
 use crate::ui::{output, time};
@@ -107,7 +107,9 @@ impl Command for Record {
         let (outcome, code) = match (self.error, self.status.or(said), self.cache) {
             (Some(error), _, _) => (Outcome::error(error), OutcomeCode::Error(error)),
             (None, Some(status), _) => (Outcome::http(status, &headers), OutcomeCode::Status(status)),
-            (None, None, Some(cache)) if headers.is_empty() => return count(tool.place, self, &name, cache),
+            (None, None, Some(cache)) if headers.is_empty() => {
+                return count(tool.location, self, &name, cache);
+            }
             (None, None, _) => {
                 let message = "say how the call ended: --status CODE, --error KIND, or --headers FILE with a status line";
                 return Err(Failure::Usage(message.to_owned()));
@@ -120,7 +122,7 @@ impl Command for Record {
         if let Some(latency) = self.latency {
             outcome = outcome.latency(latency);
         }
-        let limiter = open::as_operator(tool.place, &name)?;
+        let limiter = open::as_operator(tool.location, &name)?;
         let recorded = limiter.record(&outcome)?;
         record_channel::send(&limiter, code, &recorded);
         if self.retry_after.is_some() && !self.quiet && !recorded.outcome_class.is_backoff_target() {
@@ -148,8 +150,8 @@ fn attempt_of(name: &str) -> Option<u32> {
 }
 
 /// Counts the answer of a cache. No call was made, so nothing else is recorded.
-fn count(place: &Place, args: &Record, name: &str, cache: Cache) -> Result<ExitCode, Failure> {
-    let limiter: Limiter = open::as_operator(place, name)?;
+fn count(location: &Location, args: &Record, name: &str, cache: Cache) -> Result<ExitCode, Failure> {
+    let limiter: Limiter = open::as_operator(location, name)?;
     limiter.count_cache(cache == Cache::Hit)?;
     let cache = cache.as_str();
     if args.json {

@@ -1,7 +1,7 @@
 //! `rm`: removes limiters.
 
 use crate::open;
-use crate::options::Place;
+use crate::options::Location;
 use crate::ui::failure::{Failure, REFUSED};
 use crate::ui::json::{self, Json, object};
 use crate::ui::{escape, output, suggestion};
@@ -45,7 +45,7 @@ impl Command for Rm {
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let mut code = ExitCode::SUCCESS;
         for name in &self.names {
-            match remove(tool.place, self, name) {
+            match remove(tool.location, self, name) {
                 Ok(()) => {}
                 Err(Failure::Io(error)) => return Err(Failure::Io(error)),
                 Err(failure) => code = failure.report(),
@@ -55,9 +55,9 @@ impl Command for Rm {
     }
 }
 
-fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
+fn remove(location: &Location, args: &Rm, name: &str) -> Result<(), Failure> {
     // Removing a limiter must not apply settings of the environment to it.
-    let builder = open::builder(place, name).ignore_environment();
+    let builder = open::builder(location, name).ignore_environment();
     let removal = match builder.remove(args.force) {
         Err(error) if open::is_missing(&error) => Removal::Absent,
         Err(error @ (Error::Foreign { segment: true, .. } | Error::Damaged { .. })) => {
@@ -71,7 +71,7 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
         }
         Removal::Removed => return Ok(output::line(&format!("{name}: removed"))?),
         Removal::InUse(users) => users,
-        _ => return Err(open::unknown_limiter(place, name)),
+        _ => return Err(open::unknown_limiter(location, name)),
     };
     let message = in_use(name, &users);
     if args.json {

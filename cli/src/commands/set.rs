@@ -40,7 +40,7 @@ impl Command for Set {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        let limiter = open::as_operator(tool.place, &self.name)?;
+        let limiter = open::as_operator(tool.location, &self.name)?;
         let before = limiter.policy()?;
         let after = limiter
             .set(&self.key, &self.value)

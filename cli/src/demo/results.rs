@@ -2,7 +2,7 @@
 
 use super::clients::{CLIENTS, Half, Kind, RetryStyle};
 use super::server::{HalfCounts, Limit, RETRY_AFTER, RetryAfterProbe, Score};
-use crate::ui::plural;
+use crate::ui;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl Results {
             }
             Some(last) => format!(
                 "{client} was told. The others made {} in that second (usually {usual}), the last after {} ms.",
-                plural::count(came as u64, "calls"),
+                ui::count(came as u64, "calls"),
                 last.as_millis()
             ),
         }
@@ -102,10 +102,7 @@ impl Results {
         let (without, with) = (self.total(Half::Without), self.total(Half::With));
         let (came, usual) = self.calls_during_probe();
         if with.throttled > 0 {
-            Some(format!(
-                "{} got a 429 although shmlimit had granted it",
-                plural::count(with.throttled, "calls")
-            ))
+            Some(format!("{} got a 429 although shmlimit had granted it", ui::count(with.throttled, "calls")))
         } else if with.ok == 0 {
             Some("no program made a call with shmlimit".to_owned())
         } else if without.throttled == 0 {

@@ -38,9 +38,9 @@ impl Scenario {
     }
 
     /// Starts our own binary in place of a program that does not work on this machine.
-    pub fn replace(&mut self, place: usize, args: &ClientArgs<'_>) -> Result<(), Failure> {
+    pub fn replace(&mut self, program: usize, args: &ClientArgs<'_>) -> Result<(), Failure> {
         let child = self.spawn(Kind::Rust, args)?;
-        let mut before = std::mem::replace(&mut self.programs[place], child);
+        let mut before = std::mem::replace(&mut self.programs[program], child);
         let _ = before.kill();
         let _ = before.wait();
         Ok(())
@@ -69,9 +69,9 @@ impl Scenario {
         text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
     }
 
-    /// Returns whether the program with number `place` has exited by itself.
-    pub fn has_exited(&mut self, place: usize) -> bool {
-        self.programs.get_mut(place).is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+    /// Returns whether the program with number `program` has exited by itself.
+    pub fn has_exited(&mut self, program: usize) -> bool {
+        self.programs.get_mut(program).is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
     /// Ends all programs and the processes that they started.

@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn r117_full_files_are_renamed_and_the_oldest_is_deleted() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
         let mut file = Bounded::new(path.clone(), 8, 2);
         for number in 0..7 {
             file.append(format!("no{number}\n").as_bytes()).unwrap();
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn r117_missing_part_is_filled_before_one_is_deleted() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
         let mut file = Bounded::new(path.clone(), 4, 3);
         for number in 0..4 {
             file.append(format!("no{number}\n").as_bytes()).unwrap();
@@ -164,21 +164,24 @@ mod tests {
 
     #[test]
     fn r117_without_older_parts_the_file_starts_again_empty() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
         let mut file = Bounded::new(path.clone(), 8, 0);
         for number in 0..3 {
             file.append(format!("no{number}\n").as_bytes()).unwrap();
         }
-        assert_eq!((lines(&path), fs::read_dir(place.path()).unwrap().count()), (vec!["no2".to_owned()], 1));
+        assert_eq!(
+            (lines(&path), fs::read_dir(directory.path()).unwrap().count()),
+            (vec!["no2".to_owned()], 1)
+        );
     }
 
     /// Each writer keeps the file open. A writer whose file was renamed must follow the name, or it would write to an
     /// older part forever.
     #[test]
     fn r117_writer_with_an_open_file_follows_a_rotation_to_the_new_one() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
         let [mut a, mut b] = [(), ()].map(|()| Bounded::new(path.clone(), 10, 2));
         b.append(b"b0\n").unwrap();
         for line in [b"a0\n", b"a1\n", b"a2\n"] {
@@ -190,8 +193,8 @@ mod tests {
 
     #[test]
     fn stopped_writer_does_not_stop_others() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
         let stopped = platform::open_to_append(&path).unwrap();
         assert!(platform::try_lock(&stopped).unwrap());
         let mut file = Bounded::new(path.clone(), 1000, 1);

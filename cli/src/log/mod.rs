@@ -3,13 +3,13 @@
 
 mod file;
 mod line;
-mod size;
 
 use crate::platform;
 use crate::ui::failure::Failure;
 use crate::ui::output;
 use file::Bounded;
 use line::Line;
+use shmlimit::config;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -21,6 +21,8 @@ use tracing::{Event, Metadata, Subscriber};
 /// The help heading that separates these options from those of a verb.
 const LOG: &str = "Log";
 const DEFAULT_SIZE: u64 = 10_000_000;
+/// The minimum size of a log file in bytes: a few lines.
+const SMALLEST: u64 = 1000;
 const DEFAULT_KEEP: u32 = 3;
 
 /// Where the log goes, and what is in it.
@@ -37,7 +39,7 @@ pub struct Log {
     #[arg(long, global = true, hide_short_help = true, value_parser = level, value_name = "LEVEL", help_heading = LOG)]
     pub log_level: Option<LevelFilter>,
     /// Begin another file when this one would be larger, such as 500kB or 10MB [default: $SHMLIMIT_LOG_SIZE, or 10MB]
-    #[arg(long, global = true, hide_short_help = true, value_parser = size::parse, value_name = "SIZE", help_heading = LOG)]
+    #[arg(long, global = true, hide_short_help = true, value_parser = size, value_name = "SIZE", help_heading = LOG)]
     pub log_size: Option<u64>,
     /// Keep this many full files in addition to the current one: FILE.1 is the newest of them [default:
     /// $SHMLIMIT_LOG_KEEP, or 3]
@@ -69,7 +71,7 @@ impl Log {
         }
         let format = self.log_format.or_else(|| said("SHMLIMIT_LOG_FORMAT", format)).unwrap_or_default();
         let level = self.log_level.or_else(|| said("SHMLIMIT_LOG_LEVEL", level)).unwrap_or(LevelFilter::INFO);
-        let size = self.log_size.or_else(|| said("SHMLIMIT_LOG_SIZE", size::parse)).unwrap_or(DEFAULT_SIZE);
+        let size = self.log_size.or_else(|| said("SHMLIMIT_LOG_SIZE", size)).unwrap_or(DEFAULT_SIZE);
         let keep = self.log_keep.or_else(|| said("SHMLIMIT_LOG_KEEP", keep)).unwrap_or(DEFAULT_KEEP);
         let sink = if path == Path::new("-") {
             Sink::StandardError
@@ -114,6 +116,13 @@ fn level(text: &str) -> Result<LevelFilter, String> {
         "debug" => Ok(LevelFilter::DEBUG),
         _ => Err("must be error, warn, info or debug".to_owned()),
     }
+}
+
+/// Parses the size of a log file, such as `500kB`. The case of the unit does not matter.
+fn size(text: &str) -> Result<u64, String> {
+    let size = config::amount(&text.to_ascii_uppercase().replace('I', "i"))
+        .map_err(|_| "must be a size such as 500kB, 10MB or 1GiB".to_owned())?;
+    if size < SMALLEST { Err(format!("must be at least {SMALLEST} bytes")) } else { Ok(size) }
 }
 
 fn keep(text: &str) -> Result<u32, String> {
@@ -190,4 +199,28 @@ impl Subscriber for Writer {
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_parsed_as_people_write_them() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("10MB", 10_000_000),
+            ("10 mb", 10_000_000),
+            ("1.5MB", 1_500_000),
+            ("64KiB", 65_536),
+            ("64ki", 65_536),
+            ("1G", 1_000_000_000),
+            ("1g", 1_000_000_000),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "MB", "-1", "10 parsecs", "999", "99999999999999999999", "99999999999999GB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 }

@@ -113,17 +113,17 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&stem.as_str()) || PORTS.into_iter().any(is_port)
 }
 
-/// A directory, and whether the user chose it.
+/// A directory in which limiters may live, and whether the user chose it.
 ///
 /// ```
 /// # use shmlimit_segment as shmlimit;
-/// use shmlimit::paths::Place;
+/// use shmlimit::paths::Candidate;
 ///
-/// let place = Place { path: "/srv/limits".into(), chosen: true, made: true };
-/// assert_eq!(place, Place::chosen("/srv/limits"));
+/// let candidate = Candidate { path: "/srv/limits".into(), chosen: true, made: true };
+/// assert_eq!(candidate, Candidate::chosen("/srv/limits"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Candidate {
     /// The directory.
     pub path: PathBuf,
     /// Whether the user chose it. A chosen directory is used or refused. A default may be created, or be passed
@@ -133,15 +133,15 @@ pub struct Place {
     pub made: bool,
 }
 
-impl Place {
+impl Candidate {
     /// A directory that the user chose.
     ///
     /// ```
     /// # use shmlimit_segment as shmlimit;
-    /// assert!(shmlimit::paths::Place::chosen("/srv/limits").chosen);
+    /// assert!(shmlimit::paths::Candidate::chosen("/srv/limits").chosen);
     /// ```
-    pub fn chosen(path: impl Into<PathBuf>) -> Place {
-        Place { path: path.into(), chosen: true, made: true }
+    pub fn chosen(path: impl Into<PathBuf>) -> Candidate {
+        Candidate { path: path.into(), chosen: true, made: true }
     }
 }
 
@@ -151,19 +151,19 @@ impl Place {
 ///
 /// ```
 /// # use shmlimit_segment as shmlimit;
-/// use shmlimit::paths::{Place, places};
+/// use shmlimit::paths::{Candidate, candidates};
 /// use std::path::Path;
 ///
-/// assert_eq!(places(Some(Path::new("/srv/limits"))), [Place::chosen("/srv/limits")]);
+/// assert_eq!(candidates(Some(Path::new("/srv/limits"))), [Candidate::chosen("/srv/limits")]);
 /// ```
-pub fn places(explicit: Option<&Path>) -> Vec<Place> {
+pub fn candidates(explicit: Option<&Path>) -> Vec<Candidate> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let chosen =
         explicit.map(PathBuf::from).or_else(|| variable("SHMLIMIT_DIR")).or_else(|| variable("ANIVAULT_DIR"));
     match chosen {
-        Some(path) => vec![Place::chosen(path)],
+        Some(path) => vec![Candidate::chosen(path)],
         None => {
-            let default = |sys::DefaultDirectory { path, made }| Place { path, chosen: false, made };
+            let default = |sys::DefaultDirectory { path, made }| Candidate { path, chosen: false, made };
             sys::default_directories().into_iter().map(default).collect()
         }
     }

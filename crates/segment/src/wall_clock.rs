@@ -30,7 +30,7 @@ const DRIFT: u64 = 1_000_000;
 const CORRECTION: u64 = 60_000_000_000;
 
 /// A clock that has run this long without being set is believed, although it showed a later time before: a day.
-const SETTLED: u64 = 86_400_000_000_000;
+const BELIEVED_AFTER: u64 = 86_400_000_000_000;
 
 /// No machine is off for longer than ten years. A clock that says so is wrong.
 const LONGEST_OFF: u64 = 10 * 366 * 86_400_000_000_000;
@@ -73,14 +73,14 @@ pub(crate) fn restore_live_mark<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64
 pub(crate) fn follow_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) -> bool {
     let moved = tx.wall(now).abs_diff(wall_now) > DRIFT;
     if moved {
-        settle_wall(tx, now, wall_now);
+        refresh_anchor(tx, now, wall_now);
     }
     moved
 }
 
 /// [`follow_wall`], and a fresh anchor in any case. Windows catch up if the clock now tells how long the machine
 /// was off.
-pub(crate) fn settle_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
+pub(crate) fn refresh_anchor<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     let ended = Time(tx.load(layout::OFF_UNKNOWN));
     let unknown = ended != Time::ZERO;
     let off = match tx.load(layout::LATEST_TIME) {
@@ -135,12 +135,12 @@ fn keep_latest<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     let never_set = tx.load(layout::LATEST_TIME) == 0;
     let later = if never_set { wall_now >= UNSET_BEFORE } else { time_off(tx, now, wall_now).is_some() };
     let runs_for = now.since(Time(tx.load(layout::WALL_SET_AT))).0;
-    let settled = !never_set && wall_now >= UNSET_BEFORE && runs_for >= SETTLED;
-    if later || settled {
+    let believed = !never_set && wall_now >= UNSET_BEFORE && runs_for >= BELIEVED_AFTER;
+    if later || believed {
         tx.write(layout::LATEST_TIME, now.0.max(1));
         tx.write(layout::LATEST_WALL, wall_now);
     }
-    if settled && !later && tx.load(layout::OFF_UNKNOWN) != 0 {
+    if believed && !later && tx.load(layout::OFF_UNKNOWN) != 0 {
         // The time that the machine was off will never be known. So no time has passed.
         tx.write(layout::OFF_UNKNOWN, 0);
     }

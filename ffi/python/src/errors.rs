@@ -103,7 +103,7 @@ pub fn not_acquired(py: Python<'_>, limiter: &Limiter, error: &AcquireError) -> 
 fn refused(py: Python<'_>, limiter: &Limiter, refusal: &Refusal) -> PyResult<PyErr> {
     let reason = refusal.reason();
     let blocked = matches!(reason, Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter);
-    let rule = refusal.rule().and_then(|place| limiter.rule_name(place));
+    let rule = refusal.rule().and_then(|i| limiter.rule_name(i));
     let message = format!("{}: {refusal}{}", limiter.name(), details(py, limiter, reason));
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let (retry_after, ready_after) = (seconds(refusal.retry_after()), seconds(refusal.ready_after()));

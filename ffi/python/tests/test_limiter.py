@@ -20,8 +20,8 @@ def test_a_limiter_reports_its_name_and_directory(directory):
     limiter = Limiter("tmdb")
     assert limiter.name == "tmdb"
     assert limiter.directory == directory and isinstance(limiter.directory, Path)
-    place = str(directory).replace("\\", "\\\\")
-    assert repr(limiter) == f'<shmlimit.Limiter "tmdb" in "{place}">'
+    path = str(directory).replace("\\", "\\\\")
+    assert repr(limiter) == f'<shmlimit.Limiter "tmdb" in "{path}">'
     assert not limiter.closed
 
 
@@ -37,8 +37,8 @@ def test_the_package_exports_its_version_and_documented_names():
 
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_directory_is_a_str_or_a_path(tmp_path, kind):
-    place = tmp_path / "elsewhere"
-    assert Limiter("api", directory=kind(place), rate="1/s").directory == place
+    path = tmp_path / "elsewhere"
+    assert Limiter("api", directory=kind(path), rate="1/s").directory == path
 
 
 def test_settings_of_all_kinds_create_a_limiter(directory):

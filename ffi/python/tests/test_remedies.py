@@ -109,10 +109,10 @@ def test_a_refusal_says_who_paused_the_limiter_and_why(directory):
 
 @unix_only("modes of directories")
 def test_an_unsafe_directory_has_a_remedy_in_python(tmp_path):
-    place = tmp_path / "open"
-    place.mkdir()
-    os.chmod(place, 0o777)
-    text = message("api", directory=place, rate="1/s")
+    path = tmp_path / "open"
+    path.mkdir()
+    os.chmod(path, 0o777)
+    text = message("api", directory=path, rate="1/s")
     assert "chmod" in text and "directory=" in text and "--dir" not in text
 
 

@@ -51,7 +51,7 @@ static void ok(const std::error_code &code, const char *file, int line)
 }
 #define OK(code) ok((code), __FILE__, __LINE__)
 
-struct Place {
+struct Fixture {
     std::string directory;
     std::error_code code;
     shmlimit::test_clock clock{code};
@@ -72,10 +72,10 @@ struct Place {
     }
 };
 
-static void calls_wait_for_their_rate(Place &place)
+static void calls_wait_for_their_rate(Fixture &fixture)
 {
     std::error_code code = errc::other;
-    auto api = place.open("waits", place.options().rate("10/min"));
+    auto api = fixture.open("waits", fixture.options().rate("10/min"));
     for (int i = 0; i < 10; i++) {
         auto answer = api.acquire(code);
         OK(code);
@@ -93,17 +93,17 @@ static void calls_wait_for_their_rate(Place &place)
         CHECK(!api.acquire(shmlimit::request().timeout(timeout), code));
         OK(code);
     }
-    auto now = place.clock.now(code);
+    auto now = fixture.clock.now(code);
     CHECK(!api.acquire(shmlimit::request().deadline(now + 59s), code));
-    CHECK(place.elapsed() == 0s);
+    CHECK(fixture.elapsed() == 0s);
     CHECK(api.acquire(shmlimit::request().timeout(std::chrono::hours::max()), code));
-    CHECK(place.elapsed() == 60s);
+    CHECK(fixture.elapsed() == 60s);
 }
 
-static void a_grant_holds_one_permit_until_it_ends(Place &place)
+static void a_grant_holds_one_permit_until_it_ends(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("permits", place.options().rate("1000/s").concurrency(1));
+    auto api = fixture.open("permits", fixture.options().rate("1000/s").concurrency(1));
     auto held = [&] {
         auto snapshot = api.snapshot(code);
         OK(code);
@@ -142,10 +142,10 @@ static void a_grant_holds_one_permit_until_it_ends(Place &place)
     OK(code);
 }
 
-static void outcomes_lead_to_advice(Place &place)
+static void outcomes_lead_to_advice(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("outcomes", place.options().rate("1000/s"));
+    auto api = fixture.open("outcomes", fixture.options().rate("1000/s"));
     auto advice = api.acquire(code)->record(200, code);
     OK(code);
     CHECK(!advice.retry && advice.outcome_class == shmlimit::outcome_class::ok && advice.samples == 1);
@@ -160,7 +160,7 @@ static void outcomes_lead_to_advice(Place &place)
     CHECK(name(advice.outcome_class) == "429");
     auto refused = api.try_acquire(code);
     CHECK(refused.refused().reason == shmlimit::reason::retry_after && refused.refused().retry_after == 30s);
-    place.clock.advance(30s, code);
+    fixture.clock.advance(30s, code);
     OK(code);
     // The head of a response ends where its string view ends.
     std::string_view head = "HTTP/1.1 503 Unavailable\r\nRetry-After: 7\r\n\r\nRetry-After: 70\r\n";
@@ -178,10 +178,10 @@ static void outcomes_lead_to_advice(Place &place)
     CHECK(kinds == 4 && snapshot.codes().size() == 4);
 }
 
-static void costs_are_in_units(Place &place)
+static void costs_are_in_units(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("units", place.options().config(TWO_UNITS));
+    auto api = fixture.open("units", fixture.options().config(TWO_UNITS));
     auto left = [&](std::size_t rule) {
         auto snapshot = api.snapshot(code);
         return snapshot.rules()[rule].remaining;
@@ -208,10 +208,10 @@ static void costs_are_in_units(Place &place)
 static int never(void *) { return 0; }
 static bool always() { return true; }
 
-static void a_wait_can_be_stopped(Place &place)
+static void a_wait_can_be_stopped(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("stops", place.options().rate("1000/s").concurrency(1));
+    auto api = fixture.open("stops", fixture.options().rate("1000/s").concurrency(1));
     auto held = api.acquire(code);
     std::atomic<bool> flag{true};
     auto stopped = api.acquire(shmlimit::request().stop(flag), code);
@@ -226,10 +226,10 @@ static void a_wait_can_be_stopped(Place &place)
     CHECK(api.acquire(shmlimit::request().stop(always).stop(never), code));
 }
 
-static void an_event_loop_steps_its_waits(Place &place)
+static void an_event_loop_steps_its_waits(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("steps", place.options().rate("1000/s").concurrency(1));
+    auto api = fixture.open("steps", fixture.options().rate("1000/s").concurrency(1));
     auto queued = [&] {
         auto snapshot = api.snapshot(code);
         return snapshot.queue().size();
@@ -254,10 +254,10 @@ static void an_event_loop_steps_its_waits(Place &place)
     CHECK(wait.step(sleep, code) && code == errc::pending_done);
 }
 
-static void an_operator_changes_a_limiter(Place &place)
+static void an_operator_changes_a_limiter(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("operated", place.options().rate("100/min").burst(20).algorithm("gcra").ignore_environment());
+    auto api = fixture.open("operated", fixture.options().rate("100/min").burst(20).algorithm("gcra").ignore_environment());
     CHECK(api.config(code).find("\"gcra\"") != std::string::npos);
     auto snapshot = api.snapshot(code);
     CHECK(snapshot.rules()[0].capacity == 20 && api.environment_changes(code).empty());
@@ -293,35 +293,35 @@ static void an_operator_changes_a_limiter(Place &place)
     snapshot = api.snapshot(code);
     CHECK(snapshot->cache_hits == 1 && snapshot.participants().size() == 1);
     // A failure names the limiter, and leaves an object that is not open.
-    auto other = shmlimit::limiter("operated", place.options().rate("7/min"), code);
+    auto other = shmlimit::limiter("operated", fixture.options().rate("7/min"), code);
     CHECK(code == errc::config_mismatch && !other);
     CHECK(shmlimit::last_error().find("operated") != std::string_view::npos);
     // With `on_mismatch`, it uses the limiter as it is, or changes it.
-    other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::adopt), code);
+    other = shmlimit::limiter("operated", fixture.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::adopt), code);
     OK(code);
     snapshot = other.snapshot(code);
     CHECK(snapshot.rules()[0].limit == 100);
-    other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::update), code);
+    other = shmlimit::limiter("operated", fixture.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::update), code);
     OK(code);
     snapshot = api.snapshot(code);
     CHECK(snapshot.rules()[0].limit == 7);
-    shmlimit::limiter missing("missing", place.options().open_existing(), code);
+    shmlimit::limiter missing("missing", fixture.options().open_existing(), code);
     CHECK(code == errc::unknown_limiter && !missing);
 }
 
-static void limiters_are_listed_and_removed(Place &place)
+static void limiters_are_listed_and_removed(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("removed", place.options().rate("5/s").create());
+    auto api = fixture.open("removed", fixture.options().rate("5/s").create());
     auto listed = [&] {
-        auto names = shmlimit::list(place.directory, code);
+        auto names = shmlimit::list(fixture.directory, code);
         OK(code);
         std::size_t count = 0;
         for (const auto &name : names)
             count += name == "removed";
         return count;
     };
-    auto where = place.options();
+    auto where = fixture.options();
     CHECK(listed() == 1);
     shmlimit::remove("removed", where, false, code);
     CHECK(code == errc::in_use && listed() == 1 && api.try_acquire(code));
@@ -334,10 +334,10 @@ static void limiters_are_listed_and_removed(Place &place)
     OK(code);
 }
 
-static void asking_allocates_nothing(Place &place)
+static void asking_allocates_nothing(Fixture &fixture)
 {
     std::error_code code;
-    auto api = place.open("allocates", place.options().config(TWO_UNITS));
+    auto api = fixture.open("allocates", fixture.options().config(TWO_UNITS));
     std::atomic<bool> flag{false};
     auto before = allocations.load();
     for (int i = 0; i < 3; i++) {
@@ -354,23 +354,23 @@ static void asking_allocates_nothing(Place &place)
 int main(int argc, char **argv)
 {
     CHECK(argc == 2 && shmlimit::version() == SHMLIMIT_VERSION && SHMLIMIT_VERSION_AT_LEAST(0, 1, 0));
-    Place place{argv[1], {}};
-    OK(place.code);
-    calls_wait_for_their_rate(place);
-    a_grant_holds_one_permit_until_it_ends(place);
-    outcomes_lead_to_advice(place);
-    costs_are_in_units(place);
-    a_wait_can_be_stopped(place);
-    an_event_loop_steps_its_waits(place);
-    an_operator_changes_a_limiter(place);
-    limiters_are_listed_and_removed(place);
-    asking_allocates_nothing(place);
+    Fixture fixture{argv[1], {}};
+    OK(fixture.code);
+    calls_wait_for_their_rate(fixture);
+    a_grant_holds_one_permit_until_it_ends(fixture);
+    outcomes_lead_to_advice(fixture);
+    costs_are_in_units(fixture);
+    a_wait_can_be_stopped(fixture);
+    an_event_loop_steps_its_waits(fixture);
+    an_operator_changes_a_limiter(fixture);
+    limiters_are_listed_and_removed(fixture);
+    asking_allocates_nothing(fixture);
     std::error_code code;
     shmlimit::test_clock second(std::chrono::system_clock::time_point(1700000000s), code);
     CHECK(second.now(code) == std::chrono::system_clock::time_point(1700000000s));
-    second = std::move(place.clock);
-    CHECK(place.clock.handle() == nullptr && second.elapsed(code) >= 60s);
-    place.clock.advance(1s, code);
+    second = std::move(fixture.clock);
+    CHECK(fixture.clock.handle() == nullptr && second.elapsed(code) >= 60s);
+    fixture.clock.advance(1s, code);
     CHECK(code == errc::closed);
     CHECK(name(shmlimit::priority::webhook) == "webhook" && name(shmlimit::priority::user) == "user");
     CHECK(name(shmlimit::priority::background) == "background" && name(shmlimit::priority::unset) == "unset");

@@ -15,10 +15,10 @@ pub const GROUPS: [Group; 9] = [
     ("Results and errors", &["code.rs", "boundary.rs"]),
     ("Opening and closing a limiter", &["limiter.rs"]),
     ("Asking for a call", &["request.rs", "grant.rs"]),
-    ("Ending a call", &["ending.rs", "outcome.rs"]),
+    ("Ending a call", &["outcome.rs"]),
     ("Waiting in an event loop", &["pending.rs"]),
-    ("Operating a limiter", &["operate.rs", "pause.rs", "remove.rs", "text.rs"]),
-    ("Looking at limiters", &["snapshot.rs", "snapshot/structs.rs", "listing.rs", "metrics.rs"]),
+    ("Operating a limiter", &["operate.rs", "pause.rs", "remove.rs"]),
+    ("Looking at limiters", &["snapshot.rs", "snapshot/structs.rs", "listing.rs", "text.rs"]),
     ("Tests with a virtual clock", &["test_clock.rs"]),
 ];
 

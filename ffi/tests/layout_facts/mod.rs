@@ -21,8 +21,8 @@ macro_rules! facts {
         // SAFETY: every field is an integer or an array of integers: zero is a valid value.
         let zero: Box<$name> = Box::new(unsafe { std::mem::zeroed() });
         let names = [$(stringify!($field)),*];
-        let places = [$(offset_of!($name, $field)),*];
-        let fields = names.into_iter().zip(places).zip(sizes(&zero)).map(|((name, at), size)| (name, at, size));
+        let offsets = [$(offset_of!($name, $field)),*];
+        let fields = names.into_iter().zip(offsets).zip(sizes(&zero)).map(|((name, at), size)| (name, at, size));
         Facts { name: stringify!($name), size: size_of::<$name>(), fields: fields.collect() }
     }};
 }

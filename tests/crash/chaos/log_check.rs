@@ -1,6 +1,6 @@
-//! Checks a run in one place, using only the logs of its workers.
+//! Checks a run at one site, using only the logs of its workers.
 
-use super::place::{Deeds, Event, Place};
+use super::site::{Event, Faults, Site};
 use super::worker::{BUCKET, CONCURRENCY, GCRA, QUOTA};
 use crate::util::crash::storm::{self, Call, Entry, Rule};
 use std::collections::BTreeMap;
@@ -47,14 +47,14 @@ fn within(calls: &[Call], span: &Span) -> Vec<Call> {
 }
 
 /// The violations found, and a line of figures.
-pub fn verdicts(place: &Place) -> Vec<String> {
-    let logs = place.logs.path();
+pub fn verdicts(site: &Site) -> Vec<String> {
+    let logs = site.logs.path();
     let calls = storm::calls(&storm::logs(logs));
-    let mut wrong = place.bad_ends.clone();
-    report(place, &calls);
-    wrong.extend(files(place, &calls));
-    let deeds = &place.deeds;
-    for span in spans(&[&deeds.replacements, &deeds.boots]) {
+    let mut wrong = site.bad_ends.clone();
+    report(site, &calls);
+    wrong.extend(files(site, &calls));
+    let faults = &site.faults;
+    for span in spans(&[&faults.replacements, &faults.boots]) {
         let inside = within(&calls, &span);
         for (name, rule) in [("bucket", BUCKET), ("gcra", GCRA)] {
             let n = span.generations;
@@ -63,36 +63,36 @@ pub fn verdicts(place: &Place) -> Vec<String> {
             if excess {
                 wrong.push(format!(
                     "{}: {name}, {n} generations: {window}; {}",
-                    place.name,
-                    near(deeds, &inside)
+                    site.name,
+                    near(faults, &inside)
                 ));
             }
         }
     }
     // Permits of a replaced file no longer count. Those of a deleted file do.
-    for span in spans(&[&deeds.replacements, &deeds.boots]) {
+    for span in spans(&[&faults.replacements, &faults.boots]) {
         let inside = within(&calls, &span);
         let most = storm::most_at_once(&inside) as u64;
         if most > CONCURRENCY * span.generations {
-            let says = near(deeds, &inside);
+            let says = near(faults, &inside);
             wrong.push(format!(
                 "{}: {most} permits at once, {} generations; {says}",
-                place.name, span.generations
+                site.name, span.generations
             ));
         }
     }
-    wrong.extend(quota(place));
-    wrong.extend(slow_calls(place));
+    wrong.extend(quota(site));
+    wrong.extend(slow_calls(site));
     wrong
 }
 
 /// The actions of the controller during slow calls.
-fn near(deeds: &Deeds, calls: &[Call]) -> String {
+fn near(faults: &Faults, calls: &[Call]) -> String {
     let from = calls.iter().map(|call| call.before).min().unwrap_or(0);
     let to = calls.iter().map(|call| call.after).max().unwrap_or(0);
     let count = |all: &[(u64, u64)]| all.iter().filter(|(at, _)| (from..=to).contains(at)).count();
     let (deleted, replaced, booted) =
-        (count(&deeds.deletions), count(&deeds.replacements), count(&deeds.boots));
+        (count(&faults.deletions), count(&faults.replacements), count(&faults.boots));
     format!("{deleted} deletions, {replaced} replacements, {booted} boots in {} ms", (to - from) / 1_000_000)
 }
 
@@ -100,42 +100,42 @@ fn lines(directory: &Path, name: &str) -> String {
     std::fs::read_to_string(directory.join(name)).unwrap_or_default()
 }
 
-fn report(place: &Place, calls: &[Call]) {
-    let logs = place.logs.path();
+fn report(site: &Site, calls: &[Call]) {
+    let logs = site.logs.path();
     let mut errors = BTreeMap::<String, u64>::new();
     for code in lines(logs, "errors").lines() {
         *errors.entry(code.to_owned()).or_default() += 1;
     }
     let marks = |name: &str| lines(logs, name).len();
-    let count = |event| place.deeds.counts.get(&event).copied().unwrap_or(0);
+    let count = |event| site.faults.counts.get(&event).copied().unwrap_or(0);
     println!(
         "chaos: {}: {} grants, {} of the quota; {} kills, {} stops, {} deletions, {} replacements, {} settings, {} boots, \
-         {} wrong clocks, {} privileges dropped, {} forks, {} places refused; errors {errors:?}",
-        place.name,
+         {} wrong clocks, {} privileges dropped, {} forks, {} refusals to open; errors {errors:?}",
+        site.name,
         calls.len(),
         quota_grants(logs),
         count(Event::Kill),
         count(Event::Stop),
-        place.deeds.deletions.len(),
+        site.faults.deletions.len(),
         count(Event::Replace),
         count(Event::Set),
-        place.deeds.boots.len(),
-        place.deeds.forged_clocks,
+        site.faults.boots.len(),
+        site.faults.forged_clocks,
         marks("dropped"),
         marks("forks"),
         marks("refused"),
     );
 }
 
-/// Either every worker can use a place or every worker is refused. A place that is used must have seen grants.
-fn files(place: &Place, calls: &[Call]) -> Vec<String> {
-    let refused = lines(place.logs.path(), "refused").len();
+/// Either every worker can use a site or every worker is refused. A site that is used must have seen grants.
+fn files(site: &Site, calls: &[Call]) -> Vec<String> {
+    let refused = lines(site.logs.path(), "refused").len();
     match (refused, calls.len()) {
-        (0, 0) => vec![format!("{}: nothing was granted", place.name)],
+        (0, 0) => vec![format!("{}: nothing was granted", site.name)],
         (0, _) => Vec::new(),
-        (_, 0) if place.name == "overlay" => Vec::new(),
-        (_, 0) => vec![format!("{}: a good place was refused {refused} times", place.name)],
-        _ => vec![format!("{}: refused {refused} times and used, too", place.name)],
+        (_, 0) if site.name == "overlay" => Vec::new(),
+        (_, 0) => vec![format!("{}: a good directory was refused {refused} times", site.name)],
+        _ => vec![format!("{}: refused {refused} times and used, too", site.name)],
     }
 }
 
@@ -156,28 +156,28 @@ fn named(logs: &Path, prefix: &str) -> Vec<(i32, Vec<Entry>)> {
 
 /// A day's quota is granted once, whatever the wall clock shows. It starts again only if the file is deleted while no
 /// process has it open.
-fn quota(place: &Place) -> Vec<String> {
-    let deeds = &place.deeds;
+fn quota(site: &Site) -> Vec<String> {
+    let faults = &site.faults;
     let lost =
-        |(_, gone): &&(u64, u64)| deeds.boots.iter().any(|(boot, _)| gone <= boot && boot - gone < HANDOVER);
-    let forgotten = deeds.deletions.iter().filter(lost).count() as u64;
-    let days = place.days();
-    let (granted, most) = (quota_grants(place.logs.path()), QUOTA * (days + forgotten));
+        |(_, gone): &&(u64, u64)| faults.boots.iter().any(|(boot, _)| gone <= boot && boot - gone < HANDOVER);
+    let forgotten = faults.deletions.iter().filter(lost).count() as u64;
+    let days = site.days();
+    let (granted, most) = (quota_grants(site.logs.path()), QUOTA * (days + forgotten));
     let wrong = granted > most;
     let says = || {
-        format!("{}: {granted} of a quota of {QUOTA} a day, {days} days, {forgotten} forgotten", place.name)
+        format!("{}: {granted} of a quota of {QUOTA} a day, {days} days, {forgotten} forgotten", site.name)
     };
     wrong.then(says).into_iter().collect()
 }
 
-fn slow_calls(place: &Place) -> Vec<String> {
+fn slow_calls(site: &Site) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (pid, entries) in named(place.logs.path(), "slow-") {
+    for (pid, entries) in named(site.logs.path(), "slow-") {
         for entry in entries {
             let Entry::Granted { before, after } = entry else { continue };
             let stopped = |(who, from, to): &(i32, u64, u64)| *who == pid && *from < after && before < *to;
-            if after - before > LONGEST_CALL && !place.deeds.stops.iter().any(stopped) {
-                wrong.push(format!("{}: a call took {} ms", place.name, (after - before) / 1_000_000));
+            if after - before > LONGEST_CALL && !site.faults.stops.iter().any(stopped) {
+                wrong.push(format!("{}: a call took {} ms", site.name, (after - before) / 1_000_000));
             }
         }
     }

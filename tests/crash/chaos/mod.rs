@@ -6,11 +6,11 @@
 //! `cargo test`.
 
 mod log_check;
-mod place;
+mod site;
 mod worker;
 
 use crate::util::{Random, boot_time};
-use place::{Event, Place};
+use site::{Event, Site};
 use std::time::{Duration, Instant};
 
 /// The value of an environment variable, or a default.
@@ -33,21 +33,21 @@ fn no_limit_is_exceeded_under_faults_of_files_clocks_boots_and_processes() {
     let seed = number("SHMLIMIT_CHAOS_SEED", boot_time());
     println!("chaos: seed {seed}, {seconds} s (scripts/proofs/chaos --seconds {seconds} --seed {seed})");
     let mut random = Random(seed);
-    let mut places = Place::all();
-    let names: Vec<_> = places.iter().map(|place| place.name).collect();
-    println!("chaos: places {}", names.join(", "));
+    let mut sites = Site::all();
+    let names: Vec<_> = sites.iter().map(|site| site.name).collect();
+    println!("chaos: sites {}", names.join(", "));
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(seconds) {
         // This sleep sets the pace of the run; it synchronises nothing.
         std::thread::sleep(Duration::from_micros(1000 + random.below(40_000)));
-        let which = random.below(places.len() as u64) as usize;
+        let which = random.below(sites.len() as u64) as usize;
         let event = Event::draw(&mut random);
-        places[which].suffer(event, &mut random);
+        sites[which].suffer(event, &mut random);
     }
     let mut wrong = Vec::new();
-    for place in &mut places {
-        wrong.extend(place.settle());
-        wrong.extend(log_check::verdicts(place));
+    for site in &mut sites {
+        wrong.extend(site.finish());
+        wrong.extend(log_check::verdicts(site));
     }
     assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
 }

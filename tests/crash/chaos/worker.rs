@@ -175,7 +175,7 @@ fn work(path: &Path, random: &mut Random) {
     }
 }
 
-/// Opens a limiter, with retries; `None` if the library refuses the place.
+/// Opens a limiter, with retries; `None` if the library refuses the directory.
 fn attach(path: &Path, name: &str, policy: &Policy) -> Option<Limiter> {
     loop {
         match open(path, name, policy) {

@@ -107,8 +107,8 @@ impl Machine {
     }
 
     pub fn end(&mut self, id: usize) -> Flight {
-        let place = self.flights.iter().position(|flight| flight.id == id).unwrap();
-        self.flights.remove(place)
+        let position = self.flights.iter().position(|flight| flight.id == id).unwrap();
+        self.flights.remove(position)
     }
 
     /// R129: charges more than was estimated, below zero if necessary.

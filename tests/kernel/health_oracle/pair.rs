@@ -146,8 +146,8 @@ impl Pair {
     }
 
     fn take(&mut self, call: Option<usize>) -> Option<(usize, Ticket, Priority)> {
-        let place = call?.checked_rem(self.calls.len())?;
-        Some(self.calls.remove(place))
+        let position = call?.checked_rem(self.calls.len())?;
+        Some(self.calls.remove(position))
     }
 
     fn acquire(&mut self, cost: u64, priority: Priority, now: u64) -> Outcome {

@@ -175,13 +175,13 @@ fn p5_unsafe_files_are_refused_in_an_unprivileged_child() {
 
 #[test]
 fn role_of_the_unprivileged() {
-    let Some(place) = children::role("role_of_the_unprivileged") else { return };
+    let Some(parent) = children::role("role_of_the_unprivileged") else { return };
     assert!(!is_root());
     unsafe_files_are_refused();
     unsafe_creation_locks_are_refused();
     unsafe_directories_are_refused();
     for directory in ["closed", "readable"] {
-        let directory = place.join(directory);
+        let directory = parent.join(directory);
         for error in every_open(&directory) {
             let denied = matches!(&error, Error::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied);

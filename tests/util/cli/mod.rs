@@ -28,11 +28,11 @@ impl Home {
     pub fn new() -> Home {
         // In memory if possible, because some tests start many processes.
         let memory = Path::new("/dev/shm");
-        let place =
+        let directory =
             if cfg!(unix) && memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
                 .unwrap();
-        make_private(place.path());
-        Home(place)
+        make_private(directory.path());
+        Home(directory)
     }
 
     /// A home with one limiter in it.

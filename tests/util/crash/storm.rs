@@ -23,8 +23,8 @@ impl Entry {
             Entry::Ending { at, cancel } => [1, at, u64::from(cancel)],
         };
         let mut bytes = [0; ENTRY];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(words) {
+            chunk.copy_from_slice(&word.to_le_bytes());
         }
         bytes
     }

@@ -3,7 +3,7 @@
 use super::files;
 use super::finding::Finding;
 use crate::open;
-use crate::options::Place;
+use crate::options::Location;
 use crate::platform::{self, texts};
 use shmlimit::{DirectoryFacts, Error, Limiter, Storage, paths};
 use std::io;
@@ -15,13 +15,13 @@ const STORAGE: &str = "storage";
 const LITTLE: u64 = 2 << 20;
 
 /// Checks the directory and returns its facts if it can be used.
-pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<DirectoryFacts> {
+pub fn check(location: &Location, fix: bool, findings: &mut Vec<Finding>) -> Option<DirectoryFacts> {
     findings.extend(paths::former_defaults().iter().filter_map(|former| left_behind(former)));
-    let look = || Limiter::directory_facts(place.dir.as_deref(), place.allow_network_fs);
+    let look = || Limiter::directory_facts(location.dir.as_deref(), location.allow_network_fs);
     let mut facts = look();
     if let Err(error) = &facts {
         if open::is_missing(error) {
-            findings.push(missing(place, error));
+            findings.push(missing(location, error));
             return None;
         }
         let finding = refused(error).repaired(fix && closable(error).is_some(), || close(error));
@@ -39,10 +39,10 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
             return None;
         }
     };
-    findings.push(described(place, &facts));
+    findings.push(described(location, &facts));
     findings.extend(facts.fallback.as_ref().map(|why| Finding::ok(CHECK, "the usual default", why.as_str())));
     findings.extend(facts.note.as_ref().map(|note| skipped(note)));
-    findings.extend(open::limiters_elsewhere(place, &facts.path).map(|there| {
+    findings.extend(open::limiters_elsewhere(location, &facts.path).map(|there| {
         Finding::warn(CHECK, "another default directory", there).advice(
             "limiters there are not seen without --dir; remove those that are not needed with: shmlimit rm",
         )
@@ -64,9 +64,9 @@ fn left_behind(former: &Path) -> Option<Finding> {
 }
 
 /// Returns how the directory was chosen.
-fn chosen_by(place: &Place) -> &'static str {
+fn chosen_by(location: &Location) -> &'static str {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    match place.dir {
+    match location.dir {
         Some(_) => "--dir",
         None if set("SHMLIMIT_DIR") => "SHMLIMIT_DIR",
         None if set("ANIVAULT_DIR") => "ANIVAULT_DIR",
@@ -74,7 +74,7 @@ fn chosen_by(place: &Place) -> &'static str {
     }
 }
 
-fn missing(place: &Place, error: &Error) -> Finding {
+fn missing(location: &Location, error: &Error) -> Finding {
     let path = match error {
         Error::Io { path, .. } => path.clone(),
         _ => PathBuf::new(),
@@ -92,7 +92,7 @@ fn missing(place: &Place, error: &Error) -> Finding {
             Ok(()) => Finding::ok(
                 CHECK,
                 subject,
-                format!("does not exist yet; the first limiter makes it ({})", chosen_by(place)),
+                format!("does not exist yet; the first limiter makes it ({})", chosen_by(location)),
             ),
             Err(error) => {
                 Finding::bad(CHECK, subject, format!("does not exist, and cannot be made: {error}"))
@@ -126,7 +126,7 @@ fn refused(error: &Error) -> Finding {
     }
 }
 
-fn described(place: &Place, facts: &DirectoryFacts) -> Finding {
+fn described(location: &Location, facts: &DirectoryFacts) -> Finding {
     let owner = facts.owner.name();
     let who = match facts.shared_with {
         Some(group) => format!("shared with group {}", group.name()),
@@ -135,7 +135,7 @@ fn described(place: &Place, facts: &DirectoryFacts) -> Finding {
     Finding::ok(
         CHECK,
         facts.path.display().to_string(),
-        format!("{} ({}, owner {owner}), {who}", chosen_by(place), facts.access),
+        format!("{} ({}, owner {owner}), {who}", chosen_by(location), facts.access),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use crate::platform::{self, texts};
-use crate::ui::plural;
+use crate::ui;
 use shmlimit::DirectoryFacts;
 use shmlimit::paths::{CREATION_LOCK, LimiterName};
 use std::fs::Metadata;
@@ -44,7 +44,7 @@ pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
         let list = foreign.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = if foreign.len() > 5 { ", …" } else { "" };
         let message = format!("{list}{more}: not made by shmlimit, and not touched");
-        findings.push(Finding::ok(CHECK, plural::count(foreign.len() as u64, "other files"), message));
+        findings.push(Finding::ok(CHECK, ui::count(foreign.len() as u64, "other files"), message));
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::finding::{Finding, Level};
 use crate::open;
-use crate::options::Place;
+use crate::options::Location;
 use crate::platform::{self, texts};
 use crate::ui::limiter::{condition, warnings};
-use crate::ui::{plural, suggestion, time};
+use crate::ui::{self, suggestion, time};
 use shmlimit::{
     Algorithm, Attached, BreakerState, Condition, DirectoryFacts, Error, Inspection, Storage, TransitionCause,
 };
@@ -22,8 +22,14 @@ const CLOCK_SET: Duration = Duration::from_secs(60);
 /// The number of processes above which the doctor warns. A segment has room for 504.
 const MANY_PARTICIPANTS: usize = 480;
 
-pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findings: &mut Vec<Finding>) {
-    let look = || open::builder(place, name).ignore_environment().inspect();
+pub fn check(
+    location: &Location,
+    facts: &DirectoryFacts,
+    name: &str,
+    fix: bool,
+    findings: &mut Vec<Finding>,
+) {
+    let look = || open::builder(location, name).ignore_environment().inspect();
     let mut seen = look();
     if let Err(error @ Error::UnsafeFile { .. }) = &seen {
         let finding = refused(name, error).repaired(fix, || tightened(facts, name));
@@ -43,7 +49,7 @@ pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findi
     let before = findings.len();
     findings.extend(permissions(facts, name, &seen, fix));
     stuck(name, &seen, findings);
-    findings.extend(left_over(place, name, &seen, fix));
+    findings.extend(left_over(location, name, &seen, fix));
     findings.extend(seen.condition.as_ref().map(|now| blocked(name, now)).unwrap_or_default());
     findings.extend(paused(name, &seen));
     findings.extend(volatile(facts, name, &seen));
@@ -62,7 +68,7 @@ fn healthy(seen: &Inspection) -> String {
     let boot = if seen.other_boot { "; made before the last boot, its counts are kept" } else { "" };
     let resets = match seen.resets {
         0 => String::new(),
-        resets => format!("; was reset {} after damage", plural::times(resets)),
+        resets => format!("; was reset {} after damage", ui::times(resets)),
     };
     format!("sound, {users}{boot}{resets}")
 }
@@ -155,7 +161,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
 
 /// Reports what exited processes left behind. The next caller repairs it; opening the limiter and reclaiming repairs
 /// it now.
-fn left_over(place: &Place, name: &str, seen: &Inspection, fix: bool) -> Option<Finding> {
+fn left_over(location: &Location, name: &str, seen: &Inspection, fix: bool) -> Option<Finding> {
     let (level, message) = trouble(seen)?;
     let repairable = seen.lock.as_ref().is_none_or(|lock| !lock.alive);
     let finding = match level {
@@ -164,11 +170,11 @@ fn left_over(place: &Place, name: &str, seen: &Inspection, fix: bool) -> Option<
     };
     let finding = finding.advice("the next call repairs it; to repair it now: shmlimit doctor --fix");
     Some(finding.repaired(fix && repairable, || {
-        match open::builder(place, name).operator().ignore_environment().open_existing() {
+        match open::builder(location, name).operator().ignore_environment().open_existing() {
             Ok(limiter) => match limiter.reclaim_dead().map_err(|error| error.to_string())? {
                 0 => Ok("repaired".to_owned()),
-                1 => Ok("repaired, 1 place freed".to_owned()),
-                many => Ok(format!("repaired, {many} places freed")),
+                1 => Ok("repaired, 1 slot freed".to_owned()),
+                many => Ok(format!("repaired, {many} slots freed")),
             },
             // Another process had begun to remove it.
             Err(Error::UnknownLimiter { .. }) => Ok("removed, which another process had begun".to_owned()),
@@ -200,7 +206,7 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
             format!("{} exited processes", dead.len())
         };
         let have = if dead.len() == 1 { "has" } else { "have" };
-        parts.push(format!("{who} still {have} a place in it"));
+        parts.push(format!("{who} still {have} a slot in it"));
     }
     if permits > 0 {
         parts.push(match permits {

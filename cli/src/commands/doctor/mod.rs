@@ -40,25 +40,25 @@ impl Command for Doctor {
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let mut findings = vec![clock::check()];
         findings.extend(environment::check());
-        match directory::check(tool.place, self.fix, &mut findings) {
+        match directory::check(tool.location, self.fix, &mut findings) {
             Some(facts) => {
                 let names = Limiter::list(Some(&facts.path)).map(|listing| listing.names).unwrap_or_default();
                 if let Some(missing) = self.names.iter().find(|name| !names.contains(name)) {
                     shmlimit::paths::LimiterName::new(missing)?;
-                    return Err(open::unknown_limiter(tool.place, missing));
+                    return Err(open::unknown_limiter(tool.location, missing));
                 }
                 if self.names.is_empty() {
                     files::check(&facts, self.fix, &mut findings);
                 }
                 for name in if self.names.is_empty() { &names } else { &self.names } {
-                    limiter::check(tool.place, &facts, name, self.fix, &mut findings);
+                    limiter::check(tool.location, &facts, name, self.fix, &mut findings);
                 }
             }
             None => {
                 // If the directory itself is broken, that finding is the answer.
                 let missing = self.names.first().filter(|_| !findings.iter().any(Finding::is_bad));
                 if let Some(missing) = missing {
-                    return Err(open::unknown_limiter(tool.place, missing));
+                    return Err(open::unknown_limiter(tool.location, missing));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! `init`: creates a limiter, or checks that the existing one has the same settings.
 
-use crate::options::{Place, parse_minutes, parse_name};
+use crate::options::{Location, parse_minutes, parse_name};
 use crate::platform::texts;
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
@@ -130,14 +130,14 @@ impl Command for Init {
         let group = self.shared_with.as_deref().map(find_group).transpose()?;
         let existing = match self.is_by_flags() {
             _ if self.replace => None,
-            true => open::existing_ignoring_environment(tool.place, &self.name)?,
-            false => open::existing_as_operator(tool.place, &self.name)?,
+            true => open::existing_ignoring_environment(tool.location, &self.name)?,
+            false => open::existing_as_operator(tool.location, &self.name)?,
         };
         let before = existing.as_ref().map(Limiter::policy).transpose()?;
         let changes_named = self.update && self.is_by_flags();
         if let (true, Some(limiter), Some(before)) = (changes_named, &existing, &before) {
             check_breaker(self, Some(before))?;
-            check_shared(tool.place, limiter, group)?;
+            check_shared(tool.location, limiter, group)?;
             update(self, limiter)?;
             return answer(self, limiter, InitResult::There, Some(before));
         }
@@ -146,13 +146,13 @@ impl Command for Init {
         let (limiter, how) = if self.replace {
             let policy = match policy {
                 Some(policy) => policy,
-                None => match open::observer(tool.place, &self.name)? {
+                None => match open::observer(tool.location, &self.name)? {
                     Some(limiter) => limiter.policy()?,
                     None => return Err(nothing_to_limit(&self.name)),
                 },
             };
             let mut builder =
-                open::builder(tool.place, &self.name).operator().policy(policy).ignore_environment();
+                open::builder(tool.location, &self.name).operator().policy(policy).ignore_environment();
             if let Some(group) = group {
                 builder = builder.shared_with(group);
             }
@@ -160,10 +160,10 @@ impl Command for Init {
         } else {
             match existing {
                 Some(limiter) => {
-                    check_shared(tool.place, &limiter, group)?;
-                    (adopt(tool.place, self, limiter, policy)?, InitResult::There)
+                    check_shared(tool.location, &limiter, group)?;
+                    (adopt(tool.location, self, limiter, policy)?, InitResult::There)
                 }
-                None => (create(tool.place, self, policy, group)?, InitResult::Made),
+                None => (create(tool.location, self, policy, group)?, InitResult::Made),
             }
         };
         // For an existing limiter these remarks were printed when it was opened.
@@ -315,7 +315,12 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
 }
 
 /// Uses the existing limiter if it matches the request.
-fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
+fn adopt(
+    location: &Location,
+    args: &Init,
+    limiter: Limiter,
+    policy: Option<Policy>,
+) -> Result<Limiter, Failure> {
     let explicit = args.config.is_some() || args.has_settings();
     match policy {
         Some(policy) if explicit || args.update => {
@@ -327,7 +332,7 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
             };
             let policy = named.unwrap_or(policy);
             drop(limiter);
-            let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
+            let builder = open::builder(location, &args.name).operator().policy(policy).ignore_environment();
             if args.update {
                 return Ok(builder.on_mismatch(OnMismatch::Update).open()?);
             }
@@ -351,7 +356,7 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
 }
 
 fn create(
-    place: &Place,
+    location: &Location,
     args: &Init,
     policy: Option<Policy>,
     group: Option<Account>,
@@ -359,7 +364,7 @@ fn create(
     // The name is checked first, because a bad name needs the more detailed message.
     shmlimit::paths::LimiterName::new(&args.name)?;
     let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
-    let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
+    let builder = open::builder(location, &args.name).operator().policy(policy).ignore_environment();
     let made = match group {
         Some(group) => builder.clone().shared_with(group).create(),
         None => builder.clone().create(),
@@ -372,9 +377,9 @@ fn create(
 }
 
 /// Refuses to share an existing limiter that was created for one user.
-fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Result<(), Failure> {
+fn check_shared(location: &Location, limiter: &Limiter, group: Option<Account>) -> Result<(), Failure> {
     let Some(group) = group else { return Ok(()) };
-    let facts = Limiter::directory_facts(Some(limiter.directory()), place.allow_network_fs)?;
+    let facts = Limiter::directory_facts(Some(limiter.directory()), location.allow_network_fs)?;
     let file_name = shmlimit::paths::LimiterName::new(limiter.name())?.file_name();
     match facts.shared_with == Some(group) && facts.permission_mismatch(&file_name)?.is_none() {
         true => Ok(()),

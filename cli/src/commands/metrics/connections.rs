@@ -10,13 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The maximum number of connections at a time.
-const PLACES: usize = 16;
+const CONNECTIONS: usize = 16;
 /// The maximum number of threads at a time. It is larger, because the thread of a closed connection takes a moment to
 /// notice.
 const THREADS: usize = 64;
 /// How long a new connection waits for a thread to notice that its connection is closed, or for an answer to be
 /// computed. Both end by themselves, but on a busy machine not at once.
-const PLACE_TIMEOUT: Duration = Duration::from_secs(2);
+const ENTER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The event that a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub enum Phase {
     Answering,
 }
 
-struct Place {
+struct Open {
     number: u64,
     phase: Phase,
     stream: Arc<TcpStream>,
@@ -38,16 +38,16 @@ struct Place {
 #[derive(Default)]
 struct State {
     /// The oldest connection is first.
-    places: Vec<Place>,
+    open: Vec<Open>,
     numbers: u64,
     threads: usize,
 }
 
 impl State {
-    /// Returns whether a new connection would find neither a free place nor a connection that may be closed.
+    /// Returns whether a new connection would be refused: all connections are in use, and none may be closed.
     fn is_full(&self) -> bool {
-        let answering = || self.places.iter().all(|place| place.phase == Phase::Answering);
-        self.threads >= THREADS || (self.places.len() >= PLACES && answering())
+        let answering = || self.open.iter().all(|one| one.phase == Phase::Answering);
+        self.threads >= THREADS || (self.open.len() >= CONNECTIONS && answering())
     }
 }
 
@@ -55,7 +55,7 @@ impl State {
 #[derive(Clone, Default)]
 pub struct Connections(Arc<(Mutex<State>, Condvar)>);
 
-/// One connection, which holds its place until it is dropped.
+/// One connection, which counts until it is dropped.
 pub struct Connection {
     all: Connections,
     number: u64,
@@ -67,25 +67,25 @@ impl Connections {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection, or returns it if there is no place.
+    /// Adds a connection, or returns it if there are too many.
     pub fn enter(&self, stream: TcpStream) -> Result<Connection, TcpStream> {
         let full = |state: &mut State| state.is_full();
-        let waited = self.0.1.wait_timeout_while(self.state(), PLACE_TIMEOUT, full);
+        let waited = self.0.1.wait_timeout_while(self.state(), ENTER_TIMEOUT, full);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if state.is_full() {
             return Err(stream);
         }
-        if state.places.len() >= PLACES {
-            let places = state.places.iter().enumerate();
-            let given_up = places.filter(|(_, place)| place.phase != Phase::Answering);
-            let Some((oldest, _)) = given_up.min_by_key(|(_, place)| (place.phase, place.number)) else {
+        if state.open.len() >= CONNECTIONS {
+            let open = state.open.iter().enumerate();
+            let given_up = open.filter(|(_, one)| one.phase != Phase::Answering);
+            let Some((oldest, _)) = given_up.min_by_key(|(_, one)| (one.phase, one.number)) else {
                 return Err(stream);
             };
             // The connection's thread notices that it is closed.
-            let _ = state.places.remove(oldest).stream.shutdown(Shutdown::Both);
+            let _ = state.open.remove(oldest).stream.shutdown(Shutdown::Both);
         }
         let (number, stream) = (state.numbers, Arc::new(stream));
-        state.places.push(Place { number, phase: Phase::Reading, stream: Arc::clone(&stream) });
+        state.open.push(Open { number, phase: Phase::Reading, stream: Arc::clone(&stream) });
         state.numbers += 1;
         state.threads += 1;
         Ok(Connection { all: self.clone(), number, stream })
@@ -101,8 +101,8 @@ impl Connection {
     /// Sets what the connection waits for from now on.
     pub fn enter(&self, phase: Phase) {
         let mut state = self.all.state();
-        if let Some(place) = state.places.iter_mut().find(|place| place.number == self.number) {
-            place.phase = phase;
+        if let Some(one) = state.open.iter_mut().find(|one| one.number == self.number) {
+            one.phase = phase;
         }
         self.all.0.1.notify_one();
     }
@@ -111,7 +111,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut state = self.all.state();
-        state.places.retain(|place| place.number != self.number);
+        state.open.retain(|one| one.number != self.number);
         state.threads -= 1;
         self.all.0.1.notify_one();
     }
@@ -132,12 +132,12 @@ mod tests {
         };
         let all = Connections::default();
         let mut clients = Vec::new();
-        let mut places = Vec::new();
-        for number in 0..PLACES {
+        let mut entered = Vec::new();
+        for number in 0..CONNECTIONS {
             let (client, server) = connect();
             clients.push(client);
-            places.push(all.enter(server).ok().unwrap());
-            places[number].enter([Phase::Answering, Phase::Writing, Phase::Reading][number.min(2)]);
+            entered.push(all.enter(server).ok().unwrap());
+            entered[number].enter([Phase::Answering, Phase::Writing, Phase::Reading][number.min(2)]);
         }
         let mut is_closed = |number: usize| {
             clients[number].set_nonblocking(true).unwrap();
@@ -148,14 +148,14 @@ mod tests {
             later.push(all.enter(connect().1).ok().unwrap());
             assert!(is_closed(expected), "{expected}");
         }
-        for place in places[4..].iter().chain(&later) {
-            place.enter(Phase::Answering);
+        for one in entered[4..].iter().chain(&later) {
+            one.enter(Phase::Answering);
         }
         later.push(all.enter(connect().1).ok().unwrap());
         assert!(is_closed(1) && !is_closed(0));
         later[2].enter(Phase::Answering);
         assert!(all.enter(connect().1).is_err(), "all answers are being made");
-        drop((places, later));
+        drop((entered, later));
         assert_eq!(all.count(), 0);
     }
 
@@ -186,12 +186,12 @@ mod tests {
             (client, listener.accept().unwrap().0)
         };
         let all = Connections::default();
-        let places: Vec<_> = (0..PLACES).map(|_| all.enter(connect().1).ok().unwrap()).collect();
-        places.iter().for_each(|place| place.enter(Phase::Answering));
+        let entered: Vec<_> = (0..CONNECTIONS).map(|_| all.enter(connect().1).ok().unwrap()).collect();
+        entered.iter().for_each(|one| one.enter(Phase::Answering));
         let server = connect().1;
         std::thread::scope(|scope| {
             let entering = scope.spawn(|| all.enter(server).is_ok());
-            places[5].enter(Phase::Writing);
+            entered[5].enter(Phase::Writing);
             assert!(entering.join().unwrap());
         });
     }

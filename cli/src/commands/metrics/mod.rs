@@ -10,7 +10,7 @@ mod replace;
 mod serve;
 
 use crate::open;
-use crate::options::{Place, parse_duration};
+use crate::options::{Location, parse_duration};
 use crate::platform::Stop;
 use crate::ui::failure::Failure;
 use crate::ui::output;
@@ -79,18 +79,18 @@ impl Command for Metrics {
                     "--listen speaks prometheus and openmetrics, not ndjson".to_owned(),
                 ));
             }
-            return serve::run(tool.place, self.name.as_deref(), listen, &self.allow_host);
+            return serve::run(tool.location, self.name.as_deref(), listen, &self.allow_host);
         }
         let path = self.output.as_deref().filter(|path| *path != Path::new("-"));
         let Some(every) = self.every else {
-            let seen = observe(tool.place, self)?;
+            let seen = observe(tool.location, self)?;
             write(&render(&seen, self)?, path)?;
             return Ok(report(seen));
         };
         let stop = Stop::on_signals()?;
         let mut complaints = Complaints::default();
         loop {
-            let put = observe(tool.place, self).and_then(|seen| {
+            let put = observe(tool.location, self).and_then(|seen| {
                 complaints.complain(&seen);
                 write(&render(&seen, self)?, path)
             });
@@ -109,10 +109,10 @@ impl Command for Metrics {
 }
 
 /// Returns all limiters, or the requested one, which must exist.
-fn observe(place: &Place, args: &Metrics) -> Result<Vec<Observed>, Failure> {
-    let seen = observation::observe(place, args.name.as_deref())?;
+fn observe(location: &Location, args: &Metrics) -> Result<Vec<Observed>, Failure> {
+    let seen = observation::observe(location, args.name.as_deref())?;
     match &args.name {
-        Some(name) if seen.is_empty() => Err(open::unknown_limiter(place, name)),
+        Some(name) if seen.is_empty() => Err(open::unknown_limiter(location, name)),
         _ => Ok(seen),
     }
 }

@@ -1,7 +1,7 @@
 //! Reads limiters for `metrics`.
 
 use crate::open;
-use crate::options::Place;
+use crate::options::Location;
 use crate::poller::without_observer;
 use crate::ui::failure::Failure;
 use shmlimit::metrics::{self, Format};
@@ -14,10 +14,10 @@ pub struct Observed {
 }
 
 /// Reads all limiters, or the one with that name. A limiter that vanishes in the meantime is left out.
-pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Observed>, Failure> {
+pub fn observe(location: &Location, name: Option<&str>) -> Result<Vec<Observed>, Failure> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
-        None => match Limiter::list(place.dir.as_deref()) {
+        None => match Limiter::list(location.dir.as_deref()) {
             Ok(listing) => listing.names,
             Err(error) if open::is_missing(&error) => Vec::new(),
             Err(error) => return Err(error.into()),
@@ -25,7 +25,7 @@ pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Observed>, Failu
     };
     let mut seen = Vec::new();
     for name in names {
-        let snapshot = match open::observer(place, &name) {
+        let snapshot = match open::observer(location, &name) {
             Ok(None) => continue,
             Ok(Some(limiter)) => limiter.snapshot().map_err(Failure::from),
             Err(failure) => Err(failure),

@@ -51,20 +51,20 @@ mod tests {
 
     #[test]
     fn pipe_or_device_is_not_replaced() {
-        let place = tempfile::tempdir().unwrap();
-        let pipe = place.path().join("pipe");
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         assert!(matches!(file(&pipe, "x"), Err(Failure::Usage(_))));
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(!may_be_replaced(Path::new("/dev/null")) && !may_be_replaced(Path::new("/dev/stdout")));
     }
 
     /// The name is easy to guess, and several users may be able to write to the directory.
     #[test]
     fn link_in_place_of_the_temporary_file_is_not_followed() {
-        let place = tempfile::tempdir().unwrap();
-        let [victim, trap] = ["victim", "trap"].map(|name| place.path().join(name));
+        let directory = tempfile::tempdir().unwrap();
+        let [victim, trap] = ["victim", "trap"].map(|name| directory.path().join(name));
         fs::write(&victim, "precious").unwrap();
         symlink(&victim, &trap).unwrap();
         write(&trap, "text").unwrap();

@@ -5,7 +5,7 @@ use super::connections::{Connection, Connections, Phase};
 use super::hosts::{Hosts, without_port};
 use super::http::{self, Answer, Bad, Request};
 use super::observation;
-use crate::options::Place;
+use crate::options::Location;
 use crate::platform::Stop;
 use crate::ui::failure::Failure;
 use crate::ui::{escape, output};
@@ -24,7 +24,7 @@ const PAGE: &str = "<!doctype html><html lang=\"en\"><title>shmlimit</title><h1>
                     <p><a href=\"/metrics\">Metrics</a></p></html>\n";
 
 struct Server {
-    place: Place,
+    location: Location,
     name: Option<String>,
     /// Allows one observation at a time, however many requests there are.
     looking: Mutex<()>,
@@ -41,7 +41,7 @@ pub struct Listen {
 
 /// Serves until a signal ends the process. Requests may name the hosts in `allowed` in addition to the server's own.
 pub fn run(
-    place: &Place,
+    location: &Location,
     name: Option<&str>,
     listen: &Listen,
     allowed: &[String],
@@ -56,7 +56,10 @@ pub fn run(
         ));
     }
     let server = Arc::new(Server {
-        place: Place { dir: place.dir.clone().map(absolute), allow_network_fs: place.allow_network_fs },
+        location: Location {
+            dir: location.dir.clone().map(absolute),
+            allow_network_fs: location.allow_network_fs,
+        },
         name: name.map(str::to_owned),
         looking: Mutex::new(()),
         hosts: Hosts::new(address, listen.name.as_deref(), allowed),
@@ -153,7 +156,7 @@ impl Server {
     fn metrics(&self, accept: &str) -> Answer {
         let seen = {
             let _one_at_a_time = self.looking.lock();
-            observation::observe(&self.place, self.name.as_deref())
+            observation::observe(&self.location, self.name.as_deref())
         };
         match seen {
             Ok(seen) => {

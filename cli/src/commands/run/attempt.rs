@@ -4,7 +4,7 @@ use super::exit_codes::ExitCodes;
 use super::output_monitor::{OutputMonitor, PipeText};
 use super::verdict::{Retry, Verdict};
 use super::{CANNOT_WAIT, Run, cannot_monitor};
-use crate::options::{ENV_ATTEMPT, ENV_DIRECTORY, ENV_LIMITER, ENV_RUN, Place};
+use crate::options::{ENV_ATTEMPT, ENV_DIRECTORY, ENV_LIMITER, ENV_RUN, Location};
 use crate::platform::{self, ChildExit, Stream, texts};
 use crate::record_channel;
 use crate::ui::failure::Failure;
@@ -19,7 +19,7 @@ const NOT_FOUND: u8 = 127;
 const CANNOT_RUN: u8 = 126;
 
 pub struct Attempt<'a> {
-    pub place: &'a Place,
+    pub location: &'a Location,
     pub args: &'a Run,
     pub limiter: &'a Limiter,
     pub number: u32,
@@ -84,7 +84,7 @@ impl Attempt<'_> {
         command.args(arguments).env(ENV_LIMITER, self.limiter.name());
         // If this process runs inside another `run`, these variables belong to that one.
         command.env_remove(ENV_RUN).env_remove(ENV_ATTEMPT);
-        if let Some(directory) = &self.place.dir {
+        if let Some(directory) = &self.location.dir {
             command.env(ENV_DIRECTORY, std::path::absolute(directory)?);
         }
         if args.retries.is_some() {

@@ -104,7 +104,7 @@ impl Command for Run {
             output::silence_remarks();
         }
         let command = self.command.first().unwrap_or_else(|| unreachable!("clap requires one"));
-        let limiter = open::for_command(tool.place, &self.name, &self.options, command)?;
+        let limiter = open::for_command(tool.location, &self.name, &self.options, command)?;
         let retries =
             self.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, self.options.priority), Ok));
         let retries = retries.transpose()?.unwrap_or(0);
@@ -137,7 +137,7 @@ impl Command for Run {
             sleep(grant.delay(), &mut monitor)?;
             time_left.spend(asked.elapsed());
             let attempt = Attempt {
-                place: tool.place,
+                location: tool.location,
                 args: self,
                 limiter: &limiter,
                 number,

@@ -3,7 +3,7 @@
 mod watch;
 
 use crate::open;
-use crate::options::{Place, is_bare_number, parse_duration};
+use crate::options::{Location, is_bare_number, parse_duration};
 use crate::poller::{Poller, without_observer};
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
@@ -51,11 +51,11 @@ impl Command for Status {
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         if let Some(often) = &self.watch {
             let (every, name) = interval(often, self.name.as_deref())?;
-            return watch(tool.place, self, every, name);
+            return watch(tool.location, self, every, name);
         }
         if let Some(name) = &self.name {
-            let limiter =
-                open::observer(tool.place, name)?.ok_or_else(|| open::unknown_limiter(tool.place, name))?;
+            let limiter = open::observer(tool.location, name)?
+                .ok_or_else(|| open::unknown_limiter(tool.location, name))?;
             let text = match self.toml {
                 true => shmlimit::config::to_toml(&limiter.policy()?),
                 false => show(&limiter, self)?,
@@ -63,7 +63,7 @@ impl Command for Status {
             output::text(&text)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let names = match Limiter::list(tool.place.dir.as_deref()) {
+        let names = match Limiter::list(tool.location.dir.as_deref()) {
             Ok(listing) => {
                 if listing.names.is_empty() {
                     open::remark_note(listing.note.as_deref());
@@ -74,9 +74,9 @@ impl Command for Status {
             Err(error) => return Err(error.into()),
         };
         if names.is_empty() && !self.json {
-            output::line(&hint(tool.place))?;
+            output::line(&hint(tool.location))?;
         }
-        show_all(tool.place, self, &names)
+        show_all(tool.location, self, &names)
     }
 }
 
@@ -95,17 +95,22 @@ fn interval<'a>(often: &'a str, name: Option<&'a str>) -> Result<(Duration, Opti
 }
 
 /// Watches until Ctrl-C, or until standard output is closed.
-fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> Result<ExitCode, Failure> {
-    let mut poller = Poller::new(place, name.map(str::to_owned));
+fn watch(
+    location: &Location,
+    args: &Status,
+    every: Duration,
+    name: Option<&str>,
+) -> Result<ExitCode, Failure> {
+    let mut poller = Poller::new(location, name.map(str::to_owned));
     // A limiter with an invalid name can never appear, so this fails early.
     if let Some(name) = name {
-        open::observer(place, name)?;
+        open::observer(location, name)?;
     }
     if args.json {
         watch::json(&mut poller, every, json)?;
     } else {
         let nothing =
-            || name.map_or_else(|| hint(place), |name| open::unknown_limiter(place, name).to_string());
+            || name.map_or_else(|| hint(location), |name| open::unknown_limiter(location, name).to_string());
         watch::text(&mut poller, every, args.all, &nothing)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -113,11 +118,11 @@ fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> R
 
 /// Shows all limiters. A limiter that cannot be shown is reported on standard error, so that one bad segment does not
 /// hide the others.
-fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, Failure> {
+fn show_all(location: &Location, args: &Status, names: &[String]) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     let mut first = true;
     for name in names {
-        let shown = match open::observer(place, name) {
+        let shown = match open::observer(location, name) {
             Ok(None) => continue,
             Ok(Some(limiter)) => show(&limiter, args),
             Err(failure) => Err(failure),
@@ -150,8 +155,8 @@ const AFTER: &str = "fairness";
 /// docs/status-json.md.
 fn json(snapshot: &Snapshot) -> Result<String, Failure> {
     let mut document = snapshot.document();
-    let place = document.iter().position(|(name, _)| name == AFTER).unwrap_or(document.len());
-    let after = document.split_off(place);
+    let position = document.iter().position(|(name, _)| name == AFTER).unwrap_or(document.len());
+    let after = document.split_off(position);
     let derived = object! {
         "next_change": Change::of(snapshot).as_ref().map(Change::to_json),
         "warnings": json::list(warnings::of(&snapshot.name, &snapshot.condition)),
@@ -159,19 +164,19 @@ fn json(snapshot: &Snapshot) -> Result<String, Failure> {
     Ok(output::to_json(&Json(document).and(derived.0).and(after))? + "\n")
 }
 
-fn hint(place: &Place) -> String {
-    let places = paths::places(place.dir.as_deref());
-    let used = Limiter::list(place.dir.as_deref()).ok().map(|listing| listing.directory);
-    let elsewhere = used.as_ref().and_then(|used| open::limiters_elsewhere(place, used));
+fn hint(location: &Location) -> String {
+    let candidates = paths::candidates(location.dir.as_deref());
+    let used = Limiter::list(location.dir.as_deref()).ok().map(|listing| listing.directory);
+    let elsewhere = used.as_ref().and_then(|used| open::limiters_elsewhere(location, used));
     if let (Some(used), Some(elsewhere)) = (&used, elsewhere) {
         return format!("No limiters in {}. {elsewhere}", used.display());
     }
-    let places: Vec<String> = match used {
+    let directories: Vec<String> = match used {
         Some(used) => vec![used.display().to_string()],
-        None => places.iter().map(|place| place.path.display().to_string()).collect(),
+        None => candidates.iter().map(|candidate| candidate.path.display().to_string()).collect(),
     };
     format!(
         "No limiters yet in {}.\nTry:  shmlimit run tmdb -- echo hello      (a preset: 35 a second, 4 at a time)\nor:   shmlimit init NAME --rate 10/s        (your own)",
-        places.join(" or ")
+        directories.join(" or ")
     )
 }

@@ -7,7 +7,7 @@ use crate::poller::{Observation, Poller};
 use crate::ui::failure::Failure;
 use crate::ui::layout::{self, ScreenStyle};
 use crate::ui::limiter::overview;
-use crate::ui::{escape, output, plural, time};
+use crate::ui::{self, escape, output, time};
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ fn in_place(block: &str, every: Duration, screen: ScreenStyle) -> String {
         frame += &format!("{line}{CLEAR_LINE}\n");
     }
     if fits < lines.len() {
-        let more = plural::count((lines.len() - fits) as u64, "more lines");
+        let more = ui::count((lines.len() - fits) as u64, "more lines");
         let more = format!("… {more}; a taller window or the name of one limiter shows them");
         frame += &format!("{}{CLEAR_LINE}\n", screen.paint.dim(&screen.cut(&screen.spelled(more))));
     }

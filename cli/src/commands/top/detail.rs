@@ -10,7 +10,7 @@ use crate::ui::limiter::next_change::Change;
 use crate::ui::limiter::severity::{self, Severity};
 use crate::ui::limiter::{condition, policy as policy_text, warnings};
 use crate::ui::time::{format_age, format_remaining};
-use crate::ui::{layout, plural};
+use crate::ui::{self, layout};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::symbols::bar;
@@ -135,7 +135,7 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     for (i, rule) in seen.rules.iter().enumerate() {
         let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
         let bar = theme.screen.bar(rule.remaining, rule.capacity, cells);
-        let text = format!("  {} of {} left", rule.remaining, plural::count(rule.capacity, &rule.unit));
+        let text = format!("  {} of {} left", rule.remaining, ui::count(rule.capacity, &rule.unit));
         // Rather without the algorithm than cut within a word.
         let mut terms = format!("  {}", policy_text::terms(&seen.policy, i, rule));
         if label_width + 2 + cells + text.chars().count() + terms.chars().count() > usize::from(width) {

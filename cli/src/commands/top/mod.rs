@@ -15,7 +15,7 @@ mod terminal;
 mod theme;
 
 use crate::open;
-use crate::options::Place;
+use crate::options::Location;
 use crate::platform::{self, Event, texts};
 use crate::poller::Poller;
 use crate::ui::failure::Failure;
@@ -51,11 +51,11 @@ impl Command for Top {
             return Err(Failure::Usage(message));
         }
         if let Some(name) = &self.name {
-            open::observer(tool.place, name)?.ok_or_else(|| open::unknown_limiter(tool.place, name))?;
+            open::observer(tool.location, name)?.ok_or_else(|| open::unknown_limiter(tool.location, name))?;
         }
         let events = events::listen()?;
         let mut screen = Screen::enter()?;
-        let ended = watch(tool.place, self, &events, &mut screen);
+        let ended = watch(tool.location, self, &events, &mut screen);
         drop(screen);
         match ended? {
             None => Ok(ExitCode::SUCCESS),
@@ -66,13 +66,13 @@ impl Command for Top {
 
 /// Until it is ended: by a key, or by a signal.
 fn watch(
-    place: &Place,
+    location: &Location,
     args: &Top,
     events: &std::sync::mpsc::Receiver<TopEvent>,
     screen: &mut Screen,
 ) -> Result<Option<Event>, Failure> {
     let (mut app, mut model) = (App::default(), Model::default());
-    let mut poller = Poller::new(place, args.name.clone());
+    let mut poller = Poller::new(location, args.name.clone());
     let theme = Theme::for_stdout(platform::supports_unicode());
     let started = Instant::now();
     let mut due = started;

@@ -140,9 +140,9 @@ mod tests {
     use super::*;
     use shmlimit::{Limiter, Request, config::ConfigSource};
 
-    fn limiter(place: &tempfile::TempDir) -> Limiter {
+    fn limiter(directory: &tempfile::TempDir) -> Limiter {
         let source = ConfigSource::default().setting("rate", "1000/day");
-        Limiter::builder("web").directory(place.path()).config(source).open().unwrap()
+        Limiter::builder("web").directory(directory.path()).config(source).open().unwrap()
     }
 
     fn see(model: &mut Model, secs: u64, limiter: &Limiter) {
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn rates_are_differences_by_time() {
-        let place = tempfile::tempdir().unwrap();
-        let (limiter, mut model) = (limiter(&place), Model::default());
+        let directory = tempfile::tempdir().unwrap();
+        let (limiter, mut model) = (limiter(&directory), Model::default());
         take(&limiter, 50);
         see(&mut model, 0, &limiter);
         assert!(model.tracks["web"].history.is_empty(), "one poll gives no rate");
@@ -172,11 +172,11 @@ mod tests {
 
     #[test]
     fn who_came_and_went_is_not_forgotten() {
-        let place = tempfile::tempdir().unwrap();
-        let (first, mut model) = (limiter(&place), Model::default());
+        let directory = tempfile::tempdir().unwrap();
+        let (first, mut model) = (limiter(&directory), Model::default());
         see(&mut model, 0, &first);
         take(&first, 5);
-        let second = limiter(&place);
+        let second = limiter(&directory);
         take(&second, 15);
         drop(second);
         see(&mut model, 1, &first);
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_process_that_is_attached_twice_is_one_user() {
-        let place = tempfile::tempdir().unwrap();
-        let (first, second, mut model) = (limiter(&place), limiter(&place), Model::default());
+        let directory = tempfile::tempdir().unwrap();
+        let (first, second, mut model) = (limiter(&directory), limiter(&directory), Model::default());
         take(&first, 3);
         see(&mut model, 0, &first);
         take(&first, 5);
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn one_that_is_removed_is_shown_for_a_while_and_one_that_comes_back_starts_afresh() {
-        let place = tempfile::tempdir().unwrap();
-        let (limiter, mut model) = (limiter(&place), Model::default());
+        let directory = tempfile::tempdir().unwrap();
+        let (limiter, mut model) = (limiter(&directory), Model::default());
         see(&mut model, 0, &limiter);
         take(&limiter, 10);
         model.update(Duration::from_secs(1), Vec::new());
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn no_more_is_remembered_than_a_screen_shows() {
-        let place = tempfile::tempdir().unwrap();
-        let (limiter, mut model) = (limiter(&place), Model::default());
+        let directory = tempfile::tempdir().unwrap();
+        let (limiter, mut model) = (limiter(&directory), Model::default());
         (0..2 * HISTORY as u64).for_each(|at| see(&mut model, at, &limiter));
         assert_eq!(model.tracks["web"].history.len(), HISTORY);
         assert!(model.tracks["web"].counts.len() <= RATE_SAMPLES + 1);

@@ -94,15 +94,15 @@ pub fn create_public(path: &Path) -> io::Result<File> {
 
 /// Returns whether the path is a name such as /dev/stdout, whatever it refers to.
 pub fn is_device(path: &Path) -> bool {
-    let places = ["/dev", "/dev/fd", "/proc/self/fd"];
-    path.parent().is_some_and(|parent| places.iter().any(|place| parent == Path::new(place)))
+    let directories = ["/dev", "/dev/fd", "/proc/self/fd"];
+    path.parent().is_some_and(|parent| directories.iter().any(|directory| parent == Path::new(directory)))
 }
 
 /// Creates a directory where the user's settings say, else in memory if possible, so that no disk is involved.
 pub fn private_directory() -> io::Result<PathBuf> {
-    let make = |place: &Path| mkdtemp(&place.join("shmlimit-XXXXXX"));
+    let make = |directory: &Path| mkdtemp(&directory.join("shmlimit-XXXXXX"));
     let usual = std::env::temp_dir();
-    let wanted = std::env::var_os("TMPDIR").is_some_and(|place| !place.is_empty());
+    let wanted = std::env::var_os("TMPDIR").is_some_and(|directory| !directory.is_empty());
     Ok(if wanted { make(&usual) } else { make(Path::new("/dev/shm")).or_else(|_| make(&usual)) }?)
 }
 

@@ -81,9 +81,10 @@ pub fn is_device(path: &Path) -> bool {
 
 /// Creates a directory in the user's own temporary directory, which no other user can read.
 pub fn private_directory() -> io::Result<PathBuf> {
-    let place = env::temp_dir();
+    let temporary = env::temp_dir();
     loop {
-        let directory = place.join(format!("shmlimit-{:016x}", RandomState::new().build_hasher().finish()));
+        let directory =
+            temporary.join(format!("shmlimit-{:016x}", RandomState::new().build_hasher().finish()));
         match fs::create_dir(&directory) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made.map(|()| directory),

@@ -1,9 +1,9 @@
 //! Formats the condition of a limiter: its pause, breaker, gate, outcomes and pace.
 
+use crate::ui::count;
 use crate::ui::escape::printable;
 use crate::ui::layout::{self, Part, ScreenStyle};
 use crate::ui::limiter::warnings;
-use crate::ui::plural::count;
 use crate::ui::suggestion;
 use crate::ui::time::{format_age, format_remaining, format_wait};
 use shmlimit::{BreakerState, Counts, PauseSnapshot, Snapshot, TransitionCause};

@@ -1,7 +1,7 @@
 //! The next change that a limiter makes by itself.
 
+use crate::ui;
 use crate::ui::json::{Json, object};
-use crate::ui::plural;
 use crate::ui::time::format_remaining;
 use shmlimit::{BreakerState, RuleSnapshot, Snapshot};
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl Change {
             What::Sleep => format!("tries to recover in {within}"),
             What::RateRises => format!("rate rises in {within}"),
             What::NextUnit(rule, unit) => {
-                let unit = plural::noun(1, unit);
+                let unit = ui::noun(1, unit);
                 format!("one more {unit} in {within} ({rule})")
             }
             What::Full(rule) => format!("{rule} full again in {within}"),

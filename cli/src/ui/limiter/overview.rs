@@ -1,12 +1,12 @@
 //! Formats one limiter as text, as `status` shows it.
 
 use super::policy::terms;
+use crate::ui;
 use crate::ui::escape::printable;
 use crate::ui::layout::{self, Part, ScreenStyle};
 use crate::ui::limiter::next_change::Change;
 use crate::ui::limiter::severity::{self, Severity, assess};
 use crate::ui::limiter::{condition, tables};
-use crate::ui::plural;
 use shmlimit::{Counts, RuleSnapshot, Snapshot};
 
 /// Returns one screen for one limiter. It is longer only if `all` users are requested.
@@ -31,7 +31,7 @@ pub fn render(snapshot: &Snapshot, all: bool, screen: ScreenStyle) -> String {
     condition::write(&mut out, snapshot, width, screen);
     write_counts(&mut out, &snapshot.counts, width, screen);
     if snapshot.resets > 0 {
-        let text = format!("{}, after damage", plural::times(snapshot.resets));
+        let text = format!("{}, after damage", ui::times(snapshot.resets));
         layout::write_row(&mut out, screen, ("reset", width), &[Part::Level(0.0, text)]);
     }
     if let Some(change) = Change::of(snapshot).filter(Change::is_news) {
@@ -68,7 +68,7 @@ fn head(name: &str, (word, severity): (&str, Severity), place: &str, screen: Scr
 fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize, screen: ScreenStyle) {
     let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
     let bar = screen.bar(rule.remaining, rule.capacity, screen.cells());
-    let mut text = format!("{} of {} left", rule.remaining, plural::count(rule.capacity, &rule.unit));
+    let mut text = format!("{} of {} left", rule.remaining, ui::count(rule.capacity, &rule.unit));
     if rule.remaining_background != rule.remaining {
         text += &format!(", {} for the background", rule.remaining_background);
     }

@@ -3,7 +3,7 @@
 use crate::ui::escape;
 use crate::ui::failure::{Failure, USAGE};
 use crate::ui::limiter::condition;
-use crate::ui::{plural, suggestion, time};
+use crate::ui::{self, suggestion, time};
 use shmlimit::{AcquireError, Limiter, Policy, Priority, Reason, Refusal, RuleSnapshot, TransitionCause};
 use shmlimit_kernel::MAX_PERMITS;
 use shmlimit_kernel::policy::Rule;
@@ -61,7 +61,7 @@ pub fn to_text(limiter: &Limiter, refusal: &Refusal, needs: Needs<'_>) -> String
         (Reason::CostExceedsLimit, Some(rule)) => {
             let unit = policy.as_ref().and_then(|policy| policy.units().nth(usize::from(rule.unit)));
             let unit = unit.as_ref().map_or("requests", |unit| unit.as_str());
-            let (name, most, need) = (rule.name.as_str(), rule.burst, plural::count(needs.of(unit), unit));
+            let (name, most, need) = (rule.name.as_str(), rule.burst, ui::count(needs.of(unit), unit));
             return match rule.reserve {
                 0 => format!("needs {need}, and rule {name} never allows more than {most} at once"),
                 kept => format!(
@@ -102,7 +102,7 @@ fn used_up(limiter: &Limiter, refusal: &Refusal, rule: &Rule, needs: Needs<'_>) 
     match seen.map(|seen| (needs.of(&seen.unit), needs.left(seen), seen.unit.as_str())) {
         // If units have come back since the refusal, the numbers would contradict it.
         Some((need, left, unit)) if left < need => {
-            format!("needs {}, {left} left in rule {name}", plural::count(need, unit))
+            format!("needs {}, {left} left in rule {name}", ui::count(need, unit))
         }
         _ => format!("rule {name} has no room now"),
     }

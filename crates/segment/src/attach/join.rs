@@ -115,7 +115,7 @@ impl Segment {
         if !sound {
             sanity::reset(&mut tx, now);
         }
-        wall_clock::settle_wall(&mut tx, now, wall);
+        wall_clock::refresh_anchor(&mut tx, now, wall);
         let program =
             Some(self.bounds.program).filter(|name| *name != [0; 16]).unwrap_or_else(sys::program_name);
         let identity = Identity { pid: std::process::id(), program };

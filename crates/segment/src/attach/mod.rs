@@ -360,7 +360,7 @@ impl Drop for Segment {
         let left = self.transact(&attachment, &self.deadline(), |tx, now| {
             slots::leave(tx, attachment.slot);
             let wake = queue::changed(tx, now);
-            wall_clock::settle_wall(tx, now, self.wall_at(now));
+            wall_clock::refresh_anchor(tx, now, self.wall_at(now));
             tx.commit().map_or(Wake::None, |()| wake)
         });
         self.wake_last(left.unwrap_or(Wake::None));

@@ -6,7 +6,7 @@ use crate::file::create;
 use crate::file::initial_state::InitialState;
 use crate::layout::SLOTS;
 use crate::layout::{slot, slot_base};
-use crate::paths::{LimiterName, Place};
+use crate::paths::{Candidate, LimiterName};
 use crate::sys;
 use shmlimit_kernel::health_state::{HealthStateView, RAMPING};
 use shmlimit_kernel::outcome::{OutcomeClass, Report};
@@ -25,8 +25,8 @@ pub fn segment(directory: &tempfile::TempDir) -> Segment {
 }
 
 fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
-    let place = Place::chosen(directory.path());
-    let directory = Directory::find(&[place], Allowances::default()).unwrap();
+    let candidate = Candidate::chosen(directory.path());
+    let directory = Directory::find(&[candidate], Allowances::default()).unwrap();
     let name = LimiterName::new("tmdb").unwrap();
     assert!(create::create(&directory, &name, policy, Duration::ZERO).unwrap());
     let bounds =
@@ -35,9 +35,9 @@ fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
 }
 
 pub fn attach_again(directory: &tempfile::TempDir) -> Segment {
-    let place = Place::chosen(directory.path());
-    let place = Directory::find(&[place], Allowances::default()).unwrap();
-    let verified = crate::file::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
+    let candidate = Candidate::chosen(directory.path());
+    let found = Directory::find(&[candidate], Allowances::default()).unwrap();
+    let verified = crate::file::open(&found, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
     Segment::attach(verified, AttachOptions::default()).unwrap()
 }
 

@@ -10,7 +10,7 @@ pub use users::{Generation, PreviousLimiter};
 use crate::clock_source::ClockSource;
 use crate::error::Error;
 use crate::layout;
-use crate::paths::{CREATION_LOCK, Place};
+use crate::paths::{CREATION_LOCK, Candidate};
 use crate::sys::{self, Account, Distrust, FileFacts, FileSystem};
 use std::fs::File;
 use std::io::{self, Read};
@@ -46,52 +46,52 @@ pub struct Allowances {
 }
 
 impl Directory {
-    /// Finds the first usable directory of `places`. A default that exists but cannot be used is passed over with a
+    /// Finds the first usable directory of `candidates`. A default that exists but cannot be used is passed over with a
     /// note. A directory that the user chose is used or refused.
-    pub fn find(places: &[Place], allowed: Allowances) -> Result<Directory, Error> {
-        let (found, note) = Directory::look(places, allowed);
+    pub fn find(candidates: &[Candidate], allowed: Allowances) -> Result<Directory, Error> {
+        let (found, note) = Directory::look(candidates, allowed);
         Ok(Directory { note, ..found? })
     }
 
     /// Like [`find`](Self::find), but returns the note even if no directory is usable, because it may explain why.
-    pub fn look(places: &[Place], allowed: Allowances) -> (Result<Directory, Error>, Option<String>) {
+    pub fn look(candidates: &[Candidate], allowed: Allowances) -> (Result<Directory, Error>, Option<String>) {
         let (mut note, mut fallback) = (None, None);
         if let Some(missing) = sys::MISSING {
             return (Err(Error::Unsupported { missing }), note);
         }
-        for (index, place) in places.iter().enumerate() {
-            let is_last = index + 1 == places.len();
+        for (index, candidate) in candidates.iter().enumerate() {
+            let is_last = index + 1 == candidates.len();
             if !is_last
-                && !place.chosen
-                && let Some(problem) = unsuited(&place.path)
+                && !candidate.chosen
+                && let Some(problem) = unsuited(&candidate.path)
             {
-                let problem = format!("directory {}: {problem}", place.path.display());
-                if place.made {
+                let problem = format!("directory {}: {problem}", candidate.path.display());
+                if candidate.made {
                     fallback = Some(problem);
-                } else if place.path.exists() {
+                } else if candidate.path.exists() {
                     note = Some(format!("{problem} (skipped)"));
                 }
                 continue;
             }
-            if is_last || place.made {
-                let opened = Directory::open(place, allowed);
+            if is_last || candidate.made {
+                let opened = Directory::open(candidate, allowed);
                 return (opened.map(|opened| Directory { fallback, ..opened }), note);
             }
-            match Directory::open(place, Allowances { make: false, ..allowed }) {
+            match Directory::open(candidate, Allowances { make: false, ..allowed }) {
                 Ok(directory) if directory.open_to_me => return (Ok(directory), None),
                 Ok(_) => {
-                    let path = place.path.display();
+                    let path = candidate.path.display();
                     note = Some(format!("directory {path}: it is not shared with this user (skipped)"));
                 }
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => note = Some(format!("{error} (skipped)")),
             }
         }
-        (Err(no_place()), note)
+        (Err(no_candidate()), note)
     }
 
-    fn open(place: &Place, allowed: Allowances) -> Result<Directory, Error> {
-        let path = std::path::absolute(&place.path).map_err(Error::io("find", &place.path))?;
+    fn open(candidate: &Candidate, allowed: Allowances) -> Result<Directory, Error> {
+        let path = std::path::absolute(&candidate.path).map_err(Error::io("find", &candidate.path))?;
         // Remove a slash or a dot at the end: with one, the system would follow a link in the last component.
         let path: PathBuf = path.components().collect();
         let handle = match sys::open_directory(&path) {
@@ -107,14 +107,14 @@ impl Directory {
         {
             return Err(Error::NetworkFileSystem { path, kind });
         }
-        let (facts, shared_with) = inspect(&path, &handle, place.chosen)?;
+        let (facts, shared_with) = inspect(&path, &handle, candidate.chosen)?;
         let (owner, open_to_me) = (facts.access.owner(), facts.access.directory_is_open_to_me(shared_with));
         Ok(Directory {
             path,
             shared_with,
             owner,
             open_to_me,
-            chosen: place.chosen,
+            chosen: candidate.chosen,
             note: None,
             fallback: None,
             clock: ClockSource::default(),
@@ -268,7 +268,7 @@ fn make(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn no_place() -> Error {
+fn no_candidate() -> Error {
     Error::Directory {
         path: PathBuf::new(),
         problem: "no directory to look in".into(),
@@ -299,26 +299,26 @@ mod tests {
     #[test]
     fn note_about_a_skipped_directory_is_returned_even_if_no_other_is_usable() {
         let home = tempfile::tempdir().unwrap();
-        let place = |name: &str, made| Place { path: home.path().join(name), chosen: false, made };
-        let places = [place("open", false), place("missing", true)];
+        let candidate = |name: &str, made| Candidate { path: home.path().join(name), chosen: false, made };
+        let candidates = [candidate("open", false), candidate("missing", true)];
         let allowed = Allowances::default();
-        assert!(matches!(Directory::look(&places, allowed), (Err(Error::Io { .. }), None)));
-        std::fs::create_dir(&places[0].path).unwrap();
-        open_to_anybody(&places[0].path);
-        let (found, note) = Directory::look(&places, allowed);
+        assert!(matches!(Directory::look(&candidates, allowed), (Err(Error::Io { .. }), None)));
+        std::fs::create_dir(&candidates[0].path).unwrap();
+        open_to_anybody(&candidates[0].path);
+        let (found, note) = Directory::look(&candidates, allowed);
         assert!(matches!(found, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound));
         assert!(note.is_some_and(|note| note.contains("every user can write") && note.contains("skipped")));
-        std::fs::create_dir(&places[1].path).unwrap();
-        let found = Directory::find(&places, allowed).unwrap();
-        assert!(found.path() == places[1].path && found.note.is_some());
+        std::fs::create_dir(&candidates[1].path).unwrap();
+        let found = Directory::find(&candidates, allowed).unwrap();
+        assert!(found.path() == candidates[1].path && found.note.is_some());
     }
 
     #[test]
     fn untrusted_directory_that_replaces_a_trusted_one_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("limits");
-        let place = [Place::chosen(path.clone())];
-        let directory = Directory::find(&place, Allowances { make: true, network: false }).unwrap();
+        let candidate = [Candidate::chosen(path.clone())];
+        let directory = Directory::find(&candidate, Allowances { make: true, network: false }).unwrap();
         std::fs::remove_dir(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         open_to_anybody(&path);
@@ -330,8 +330,8 @@ mod tests {
     #[test]
     fn sharing_a_directory_shares_its_creation_lock() {
         let home = tempfile::tempdir().unwrap();
-        let place = [Place::chosen(home.path())];
-        let mut directory = Directory::find(&place, Allowances::default()).unwrap();
+        let candidate = [Candidate::chosen(home.path())];
+        let mut directory = Directory::find(&candidate, Allowances::default()).unwrap();
         directory.with_creation_lock(|_| Ok(())).unwrap();
         let group = Account::from(nix::unistd::getegid().as_raw());
         directory.share_with(group).unwrap();
@@ -348,10 +348,10 @@ mod tests {
         }
         let foreign_group = Account::from(54_321);
         let path = tempfile::tempdir().unwrap();
-        let place = [Place::chosen(path.path())];
-        let mut directory = Directory::find(&place, Allowances::default()).unwrap();
+        let candidate = [Candidate::chosen(path.path())];
+        let mut directory = Directory::find(&candidate, Allowances::default()).unwrap();
         directory.share_with(foreign_group).unwrap();
-        let again = Directory::find(&place, Allowances::default()).unwrap();
+        let again = Directory::find(&candidate, Allowances::default()).unwrap();
         assert_eq!(again.shared_with(), Some(foreign_group));
     }
 }

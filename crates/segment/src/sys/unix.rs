@@ -112,7 +112,7 @@ macro_rules! unsupported {
 unsupported! {
     {
         fn boot_id() -> [u64; 2];
-        fn has_users(_creation_lock: &File, _places: std::ops::Range<u64>) -> bool;
+        fn has_users(_creation_lock: &File, _numbers: std::ops::Range<u64>) -> bool;
         fn try_lock_creation(_creation_lock: &File) -> bool;
         fn liveness_lock_is_held(_file: &File, _slot: u32) -> bool;
         fn facts(_file: &File) -> FileFacts;
@@ -133,7 +133,7 @@ unsupported! {
     impl ForkWords { fn new() -> ForkWords; }
     impl LivenessLock {
         fn hold(_fresh: File, _slot: u32, _probe: &File) -> Hold;
-        fn register_user(_creation_lock: File, _place: u64) -> Option<LivenessLock>;
+        fn register_user(_creation_lock: File, _number: u64) -> Option<LivenessLock>;
     }
     impl SharedMap { fn new(_file: &File, _len: usize) -> SharedMap; }
     impl TakenLivenessLock { fn take(_fresh: File, _slot: u32) -> Option<TakenLivenessLock>; }

@@ -6,7 +6,7 @@ use crate::file::backing::Backing;
 use crate::file::{self, Verified, create, initial_state};
 use crate::journal::{Begun, Found};
 use crate::lock::{Claim, Deadline};
-use crate::paths::{LimiterName, Place};
+use crate::paths::{Candidate, LimiterName};
 use crate::sanity::is_sane;
 use shmlimit_kernel::policy::{Algorithm, BurstMode, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::{AcquireRequest, Priority};
@@ -51,8 +51,8 @@ impl Machine {
     /// hour.
     fn new(algorithm: Algorithm, truth: u64, wrong_by: i64) -> Machine {
         let home = tempfile::tempdir().unwrap();
-        let place = Place::chosen(home.path());
-        let directory = Directory::find(&[place], Allowances::default()).unwrap();
+        let candidate = Candidate::chosen(home.path());
+        let directory = Directory::find(&[candidate], Allowances::default()).unwrap();
         let name = LimiterName::new("tmdb").unwrap();
         assert!(create::create(&directory, &name, daily(algorithm), Duration::ZERO).unwrap());
         let verified = file::open(&directory, &name).unwrap().unwrap();
@@ -102,7 +102,7 @@ impl Machine {
             }
             let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
             assert!(is_sane(tx, Found::Whole, now) && decide::sane(tx), "the state looks damaged");
-            settle_wall(tx, now, wall);
+            refresh_anchor(tx, now, wall);
         });
     }
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from ._names import ErrorCode, Reason
 
 
-def _item(error: BaseException, place: int, missing: Any = None) -> Any:
-    return error.args[place] if place < len(error.args) else missing
+def _item(error: BaseException, i: int, missing: Any = None) -> Any:
+    return error.args[i] if i < len(error.args) else missing
 
 
 class Error(Exception):

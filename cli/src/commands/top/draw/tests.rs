@@ -13,12 +13,12 @@ fn theme(blocks: bool) -> Theme {
 }
 
 /// A limiter that has been used, one with a breaker and a closed gate, and one that cannot be read.
-fn model(place: &tempfile::TempDir) -> Model {
+fn model(directory: &tempfile::TempDir) -> Model {
     let open = |name: &str, source: ConfigSource| {
-        Limiter::builder(name).directory(place.path()).config(source).open().unwrap()
+        Limiter::builder(name).directory(directory.path()).config(source).open().unwrap()
     };
     let web = open("web", ConfigSource::default().setting("rate", "1000/day").setting("concurrency", "3"));
-    let tmdb = Limiter::builder("tmdb").directory(place.path()).open().unwrap();
+    let tmdb = Limiter::builder("tmdb").directory(directory.path()).open().unwrap();
     let mut model = Model::default();
     let held = web.try_acquire(&Request::new()).unwrap();
     for at in 0..20 {
@@ -43,8 +43,8 @@ fn picture(model: &Model, app: &mut App, theme: &Theme, width: u16, height: u16)
 
 #[test]
 fn the_screen_can_be_drawn_at_every_size() {
-    let place = tempfile::tempdir().unwrap();
-    let (full, empty) = (model(&place), Model::default());
+    let directory = tempfile::tempdir().unwrap();
+    let (full, empty) = (model(&directory), Model::default());
     let ways = [
         (Pane::Limiters, "tmdb", true),
         (Pane::Users, "web", false),
@@ -66,8 +66,8 @@ fn the_screen_can_be_drawn_at_every_size() {
 
 #[test]
 fn a_usual_terminal_shows_state_rates_shares_and_keys() {
-    let place = tempfile::tempdir().unwrap();
-    let model = model(&place);
+    let directory = tempfile::tempdir().unwrap();
+    let model = model(&directory);
     let mut app = App { selected: Some("web".to_owned()), ..App::default() };
     let shown = picture(&model, &mut app, &theme(true), 80, 24);
     let me = std::process::id().to_string();
@@ -102,9 +102,9 @@ fn a_usual_terminal_shows_state_rates_shares_and_keys() {
 
 #[test]
 fn exited_processes_are_shown_completely_in_80_columns() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let source = ConfigSource::default().setting("rate", "1000/day");
-    let web = Limiter::builder("web").directory(place.path()).config(source).open().unwrap();
+    let web = Limiter::builder("web").directory(directory.path()).config(source).open().unwrap();
     let mut model = Model::default();
     for at in 0..3 {
         web.try_acquire(&Request::new()).unwrap().release().unwrap();
@@ -118,8 +118,8 @@ fn exited_processes_are_shown_completely_in_80_columns() {
 
 #[test]
 fn without_a_unicode_locale_the_screen_is_ascii() {
-    let place = tempfile::tempdir().unwrap();
-    let model = model(&place);
+    let directory = tempfile::tempdir().unwrap();
+    let model = model(&directory);
     for (help, name) in [(true, "web"), (false, "web"), (false, "tmdb"), (false, "bad")] {
         let mut app = App { help, selected: Some(name.to_owned()), ..App::default() };
         let shown = picture(&model, &mut app, &theme(false), 100, 30);
@@ -130,8 +130,8 @@ fn without_a_unicode_locale_the_screen_is_ascii() {
 
 #[test]
 fn limiters_can_be_sorted_by_name_grants_or_state() {
-    let place = tempfile::tempdir().unwrap();
-    let model = model(&place);
+    let directory = tempfile::tempdir().unwrap();
+    let model = model(&directory);
     let order = |sort| App { sort, ..App::default() }.order(&model).join(" ");
     assert_eq!(order(Sort::Name), "bad tmdb web");
     assert_eq!(order(Sort::Grants), "web bad tmdb");
@@ -174,9 +174,9 @@ fn what_does_not_fit_is_marked() {
 }
 
 /// A snapshot of a limiter that so many processes of two programs use.
-fn crowd(place: &tempfile::TempDir, processes: u32) -> Model {
+fn crowd(directory: &tempfile::TempDir, processes: u32) -> Model {
     let source = ConfigSource::default().setting("rate", "1000/day");
-    let web = Limiter::builder("web").directory(place.path()).config(source).open().unwrap();
+    let web = Limiter::builder("web").directory(directory.path()).config(source).open().unwrap();
     web.try_acquire(&Request::new()).unwrap().release().unwrap();
     let mut snapshot = web.snapshot().unwrap();
     let me = snapshot.participants.remove(0);
@@ -195,8 +195,8 @@ fn crowd(place: &tempfile::TempDir, processes: u32) -> Model {
 
 #[test]
 fn equal_programs_share_a_line_until_they_are_unfolded() {
-    let place = tempfile::tempdir().unwrap();
-    let model = crowd(&place, 6);
+    let directory = tempfile::tempdir().unwrap();
+    let model = crowd(&directory, 6);
     let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
     assert!(shown.contains("curl ×3") && shown.contains("processes 6 (by share)"), "{shown}");
     assert!(!shown.contains("…"), "all of it fits: {shown}");
@@ -208,8 +208,8 @@ fn equal_programs_share_a_line_until_they_are_unfolded() {
 
 #[test]
 fn a_table_that_is_cut_says_how_much_is_missing() {
-    let place = tempfile::tempdir().unwrap();
-    let model = crowd(&place, 40);
+    let directory = tempfile::tempdir().unwrap();
+    let model = crowd(&directory, 40);
     let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
     let rows = shown.lines().filter(|line| line.contains(" job-") || line.contains("curl ×20")).count();
     assert!(shown.contains(&format!("… {} more", 21 - rows)), "{rows} rows in\n{shown}");

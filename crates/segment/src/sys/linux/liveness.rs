@@ -69,12 +69,12 @@ impl LivenessLock {
 
     /// Takes a shared lock, because many processes may hold it. `hold` has already checked for the slot, in the
     /// same directory, that a lock outlives its descriptor.
-    pub fn register_user(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
+    pub fn register_user(creation_lock: File, number: u64) -> io::Result<Option<LivenessLock>> {
         if !has_own_locks(&creation_lock)? {
             return Ok(None);
         }
         let liveness_lock = LivenessLock::mapped(&creation_lock)?;
-        fcntl(&creation_lock, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_RDLCK, user_byte(place))))?;
+        fcntl(&creation_lock, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_RDLCK, user_byte(number))))?;
         Ok(Some(liveness_lock))
     }
 
@@ -146,13 +146,13 @@ pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
     is_locked(file, liveness_byte(slot))
 }
 
-pub fn has_users(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
+pub fn has_users(creation_lock: &File, numbers: Range<u64>) -> io::Result<bool> {
     // A length of zero would mean all bytes up to the end.
-    if places.is_empty() || !has_own_locks(creation_lock)? {
+    if numbers.is_empty() || !has_own_locks(creation_lock)? {
         return Ok(false);
     }
-    let length = (places.end - places.start).cast_signed();
-    let lock = libc::flock { l_len: length, ..byte_lock(libc::F_WRLCK, user_byte(places.start)) };
+    let length = (numbers.end - numbers.start).cast_signed();
+    let lock = libc::flock { l_len: length, ..byte_lock(libc::F_WRLCK, user_byte(numbers.start)) };
     is_in_the_way(creation_lock, lock)
 }
 
@@ -168,8 +168,8 @@ pub fn unlock_creation(creation_lock: &File) {
     let _ = fs4::FileExt::unlock(creation_lock);
 }
 
-fn user_byte(place: u64) -> i64 {
-    FIRST_USER_BYTE | place.cast_signed() & (FIRST_USER_BYTE - 1)
+fn user_byte(number: u64) -> i64 {
+    FIRST_USER_BYTE | number.cast_signed() & (FIRST_USER_BYTE - 1)
 }
 
 /// Whether `flock` and byte locks are independent. NFS implements both as byte locks, so a registered user would

@@ -71,13 +71,13 @@ impl SharedMap {
     }
 
     /// Moves this mapping to the address of another one of the same length.
-    fn move_to(self, place: &SharedMap) -> io::Result<()> {
+    fn move_to(self, target: &SharedMap) -> io::Result<()> {
         let flags = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
-        let to = Some(place.base.cast());
+        let to = Some(target.base.cast());
         // SAFETY: both ranges are mappings of this process and equally long. The replaced range stays mapped, so
         // every address in it stays valid, and both are accessed through atomics only (I1).
         unsafe { mremap(self.base.cast(), self.len(), self.len(), flags, to) }?;
-        // `place` unmaps the memory from now on.
+        // `target` unmaps the memory from now on.
         std::mem::forget(self);
         Ok(())
     }

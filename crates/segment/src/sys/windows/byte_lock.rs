@@ -28,10 +28,10 @@ pub(super) fn try_lock_byte(file: &File, byte: u64, kind: Kind) -> io::Result<bo
 
 /// Tries to lock several bytes with one lock.
 pub(super) fn try_lock_bytes(file: &File, bytes: Range<u64>, kind: Kind) -> io::Result<bool> {
-    let (mut place, (low, high)) = (at(bytes.start), length(&bytes));
+    let (mut overlapped, (low, high)) = (at(bytes.start), length(&bytes));
     let flags = kind as LOCK_FILE_FLAGS | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `place` outlives it.
-    let answer = check(unsafe { LockFileEx(raw(file), flags, 0, low, high, &mut place) });
+    // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `overlapped` outlives it.
+    let answer = check(unsafe { LockFileEx(raw(file), flags, 0, low, high, &mut overlapped) });
     match answer.as_ref().map_err(|error| error.raw_os_error().map(i32::cast_unsigned)) {
         // Some file systems answer "pending" if another handle holds the lock.
         Err(Some(ERROR_LOCK_VIOLATION | ERROR_IO_PENDING)) => Ok(false),
@@ -46,9 +46,9 @@ pub(super) fn unlock_byte(file: &File, byte: u64) -> io::Result<()> {
 
 /// Releases several bytes that were locked with one lock.
 pub(super) fn unlock_bytes(file: &File, bytes: Range<u64>) -> io::Result<()> {
-    let (mut place, (low, high)) = (at(bytes.start), length(&bytes));
+    let (mut overlapped, (low, high)) = (at(bytes.start), length(&bytes));
     // SAFETY: as for locking.
-    check(unsafe { UnlockFileEx(raw(file), 0, low, high, &mut place) })
+    check(unsafe { UnlockFileEx(raw(file), 0, low, high, &mut overlapped) })
 }
 
 /// The number of bytes, as low and high half.
@@ -59,8 +59,8 @@ const fn length(bytes: &Range<u64>) -> (u32, u32) {
 
 /// A position in a file, in the form that these calls require.
 pub(super) fn at(byte: u64) -> OVERLAPPED {
-    let mut place = OVERLAPPED::default();
-    place.Anonymous.Anonymous.Offset = byte as u32;
-    place.Anonymous.Anonymous.OffsetHigh = (byte >> 32) as u32;
-    place
+    let mut overlapped = OVERLAPPED::default();
+    overlapped.Anonymous.Anonymous.Offset = byte as u32;
+    overlapped.Anonymous.Anonymous.OffsetHigh = (byte >> 32) as u32;
+    overlapped
 }

@@ -60,8 +60,8 @@ impl LivenessLock {
     /// A mapped file cannot be deleted by hand. But it can be moved away, and it can be replaced and removed while
     /// this process is idle, so users are registered here too. `None` while another program has locked the whole
     /// file of the creation lock.
-    pub fn register_user(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
-        let byte = user_byte(place);
+    pub fn register_user(creation_lock: File, number: u64) -> io::Result<Option<LivenessLock>> {
+        let byte = user_byte(number);
         for _ in 0..REGISTER_TRIES {
             if try_lock_byte(&creation_lock, byte, Kind::Shared)? {
                 return Ok(Some(LivenessLock(TakenLivenessLock { file: creation_lock, byte })));
@@ -124,11 +124,11 @@ pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
 
 /// Registered users hold shared locks, and only an exclusive lock conflicts with them. The exclusive lock is
 /// released at once; a process that registers in between tries again.
-pub fn has_users(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
-    if places.is_empty() {
+pub fn has_users(creation_lock: &File, numbers: Range<u64>) -> io::Result<bool> {
+    if numbers.is_empty() {
         return Ok(false);
     }
-    let bytes = user_byte(places.start)..user_byte(places.start) + (places.end - places.start);
+    let bytes = user_byte(numbers.start)..user_byte(numbers.start) + (numbers.end - numbers.start);
     let free = try_lock_bytes(creation_lock, bytes.clone(), Kind::Exclusive)?;
     if free {
         unlock_bytes(creation_lock, bytes)?;
@@ -144,8 +144,8 @@ pub fn unlock_creation(creation_lock: &File) {
     unlock(creation_lock, CREATION_BYTE);
 }
 
-const fn user_byte(place: u64) -> u64 {
-    FIRST_USER_BYTE | place & (FIRST_USER_BYTE - 1)
+const fn user_byte(number: u64) -> u64 {
+    FIRST_USER_BYTE | number & (FIRST_USER_BYTE - 1)
 }
 
 const fn liveness_lock(slot: u32) -> u64 {
@@ -235,9 +235,9 @@ mod tests {
     }
 
     #[test]
-    fn place_has_users_until_the_last_registered_user_leaves() {
+    fn user_byte_is_in_use_until_the_last_registered_user_leaves() {
         let (_path, open) = file();
-        let register_user = |place| LivenessLock::register_user(open(), place).unwrap().unwrap();
+        let register_user = |number| LivenessLock::register_user(open(), number).unwrap().unwrap();
         let last = (1 << 60) - 1;
         let creation_lock = open();
         assert!(try_lock_creation(&creation_lock).unwrap());

@@ -175,18 +175,18 @@ fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
 fn lock_lost_by_any_file_system_is_detected() {
     use nix::mount::{MsFlags, mount};
     use nix::sched::{CloneFlags, unshare};
-    let place = tempfile::tempdir().unwrap();
-    assert!(is_kept_by_a_mapping(&place.path().join("file")));
+    let directory = tempfile::tempdir().unwrap();
+    assert!(is_kept_by_a_mapping(&directory.path().join("file")));
     // In a separate thread, because the mount namespace ends with the thread.
     let tried = std::thread::scope(|scope| {
         let on_overlayfs = || -> nix::Result<bool> {
             let none = None::<&str>;
             unshare(CloneFlags::CLONE_NEWNS)?;
             mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
-            mount(Some("none"), place.path(), Some("tmpfs"), MsFlags::empty(), none)?;
-            assert!(is_kept_by_a_mapping(&place.path().join("file")));
+            mount(Some("none"), directory.path(), Some("tmpfs"), MsFlags::empty(), none)?;
+            assert!(is_kept_by_a_mapping(&directory.path().join("file")));
             let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| {
-                let path = place.path().join(name);
+                let path = directory.path().join(name);
                 std::fs::create_dir(&path).unwrap();
                 path
             });
@@ -205,11 +205,12 @@ fn lock_lost_by_any_file_system_is_detected() {
 }
 
 #[test]
-fn place_has_users_until_the_last_registered_user_leaves() {
+fn user_byte_is_in_use_until_the_last_registered_user_leaves() {
     const LAST: u64 = (1 << 60) - 1;
     let (_named, file) = segment();
-    let register_user = |place| LivenessLock::register_user(reopen(&file).unwrap(), place).unwrap().unwrap();
-    let has_users = |file: &File, place: u64| has_users(file, place..place + 1);
+    let register_user =
+        |number| LivenessLock::register_user(reopen(&file).unwrap(), number).unwrap().unwrap();
+    let has_users = |file: &File, number: u64| has_users(file, number..number + 1);
     let whole = reopen(&file).unwrap();
     fs4::FileExt::lock(&whole).unwrap();
     let (one, other, third) = (register_user(7), register_user(7), register_user(LAST));
@@ -218,10 +219,10 @@ fn place_has_users_until_the_last_registered_user_leaves() {
     assert_eq!(child, 0);
     drop(one);
     assert!(has_users(&file, 7).unwrap() && !has_users(&file, 8).unwrap());
-    for (places, used) in
+    for (numbers, used) in
         [(0..100, true), (0..7, false), (8..LAST, false), (8..LAST + 1, true), (7..7, false)]
     {
-        assert_eq!(super::has_users(&file, places.clone()).unwrap(), used, "{places:?}");
+        assert_eq!(super::has_users(&file, numbers.clone()).unwrap(), used, "{numbers:?}");
     }
     drop((other, third));
     assert!(eventually(|| !has_users(&file, 7).unwrap() && !has_users(&file, LAST).unwrap()));

@@ -32,14 +32,16 @@ pub fn unlock_writing(file: &File) -> io::Result<()> {
 
 /// Waits for a lock of the whole file, or releases it.
 pub fn hold_whole_file(file: &File, _lock: FileLock, hold: bool) {
-    let mut place = at(0);
+    let mut overlapped = at(0);
     let done = if hold {
-        // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `place` outlives
+        // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `overlapped` outlives
         // it.
-        check(unsafe { LockFileEx(raw(file), LOCKFILE_EXCLUSIVE_LOCK, 0, u32::MAX, u32::MAX, &mut place) })
+        check(unsafe {
+            LockFileEx(raw(file), LOCKFILE_EXCLUSIVE_LOCK, 0, u32::MAX, u32::MAX, &mut overlapped)
+        })
     } else {
         // SAFETY: as above.
-        check(unsafe { UnlockFileEx(raw(file), 0, u32::MAX, u32::MAX, &mut place) })
+        check(unsafe { UnlockFileEx(raw(file), 0, u32::MAX, u32::MAX, &mut overlapped) })
     };
     done.expect("a file lock");
 }

@@ -61,7 +61,7 @@ impl PipeSource {
         let pipe = unsafe {
             owned(CreateNamedPipeW(name.as_ptr(), open, PIPE_REJECT_REMOTE_CLIENTS, 1, 0, HOLDS, 0, null()))
         }?;
-        // SAFETY: as above. The pipe has one place for a client, and this call takes it.
+        // SAFETY: as above. The pipe has one overlapped for a client, and this call takes it.
         let writer = unsafe {
             owned(CreateFileW(name.as_ptr(), GENERIC_WRITE, 0, null(), OPEN_EXISTING, 0, null_mut()))
         }?;
@@ -81,8 +81,8 @@ impl PipeSource {
         let started = unsafe {
             (*self.flight).overlapped = overlapped;
             let bytes = (&raw mut (*self.flight).bytes).cast();
-            let place = &raw mut (*self.flight).overlapped;
-            check(ReadFile(self.pipe.as_raw_handle(), bytes, READ_AT_ONCE as u32, null_mut(), place))
+            let overlapped = &raw mut (*self.flight).overlapped;
+            check(ReadFile(self.pipe.as_raw_handle(), bytes, READ_AT_ONCE as u32, null_mut(), overlapped))
         };
         match started {
             Err(error) if error.raw_os_error() != Some(ERROR_IO_PENDING as i32) => {
@@ -129,10 +129,10 @@ impl PipeSource {
 
     fn finish(&self, wait: bool) -> io::Result<usize> {
         let mut count = 0;
-        // SAFETY: a read into this place has been started, and the place is alive.
+        // SAFETY: a read into this overlapped has been started, and the overlapped is alive.
         check(unsafe {
-            let place = &raw const (*self.flight).overlapped;
-            GetOverlappedResult(self.pipe.as_raw_handle(), place, &mut count, wait.into())
+            let overlapped = &raw const (*self.flight).overlapped;
+            GetOverlappedResult(self.pipe.as_raw_handle(), overlapped, &mut count, wait.into())
         })?;
         Ok(count as usize)
     }
@@ -146,7 +146,7 @@ impl PipeSource {
 impl Drop for PipeSource {
     fn drop(&mut self) {
         if self.under_way {
-            // SAFETY: the place belongs to the read in progress. If that completes meanwhile, there is nothing to
+            // SAFETY: the overlapped belongs to the read in progress. If that completes meanwhile, there is nothing to
             // cancel.
             unsafe { CancelIoEx(self.pipe.as_raw_handle(), &raw const (*self.flight).overlapped) };
             let _ = self.finish(true);

@@ -21,7 +21,7 @@ const FAKETIME: [&str; 2] = [
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 ];
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// Enters the namespace of a place, if it has one, and gives the program the current boot identity of the place.
+/// Enters the namespace of a site, if it has one, and gives the program the current boot identity of the site.
 const ENTER: &str = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
 /// Mounts an overlay as containers have it, and makes a directory visible under a second path.
 const MOUNTS: &str = r#"set -e; cd "$0"; mkdir l u w overlay bound; mount -t overlay overlay -o lowerdir=l,upperdir=u,workdir=w overlay
@@ -57,7 +57,7 @@ impl Event {
 
 /// The injected faults, with times of the clock that the logs use.
 #[derive(Default)]
-pub struct Deeds {
+pub struct Faults {
     pub counts: BTreeMap<Event, u64>,
     pub forged_clocks: u64,
     /// The spans from before to after each fault.
@@ -75,7 +75,7 @@ struct Worker {
     stopped: Option<u64>,
 }
 
-pub struct Place {
+pub struct Site {
     pub name: &'static str,
     /// The limiters' directories, as workers name them: one path, or two paths to the same directory.
     paths: Vec<PathBuf>,
@@ -84,62 +84,62 @@ pub struct Place {
     namespace: Option<(Child, TempDir)>,
     _home: Option<TempDir>,
     workers: Vec<Worker>,
-    pub deeds: Deeds,
+    pub faults: Faults,
     privileged: bool,
     begun: SystemTime,
     /// Workers that ended unexpectedly.
     pub bad_ends: Vec<String>,
 }
 
-impl Place {
-    /// All places that this machine supports.
-    pub fn all() -> Vec<Place> {
+impl Site {
+    /// All sites that this machine supports.
+    pub fn all() -> Vec<Site> {
         let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let mut places = vec![Place::plain("tmpfs", directory()), Place::plain("disk", disk)];
+        let mut sites = vec![Site::plain("tmpfs", directory()), Site::plain("disk", disk)];
         if geteuid().is_root() {
             for name in ["bound", "overlay"] {
-                match Place::mounted(name) {
-                    Some(place) => places.push(place),
+                match Site::mounted(name) {
+                    Some(site) => sites.push(site),
                     None => println!("not tested: {name}: no mount namespaces here"),
                 }
             }
         } else {
             println!("not tested: mounts, boots and dropped privileges need root");
         }
-        places.iter_mut().for_each(Place::fill);
-        places
+        sites.iter_mut().for_each(Site::fill);
+        sites
     }
 
-    fn plain(name: &'static str, home: TempDir) -> Place {
+    fn plain(name: &'static str, home: TempDir) -> Site {
         let path = home.path().join("limiters");
         std::fs::create_dir(&path).unwrap();
-        let mut place = Place::new(name, vec![path]);
-        place._home = Some(home);
-        place
+        let mut site = Site::new(name, vec![path]);
+        site._home = Some(home);
+        site
     }
 
-    fn new(name: &'static str, paths: Vec<PathBuf>) -> Place {
+    fn new(name: &'static str, paths: Vec<PathBuf>) -> Site {
         let logs = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
         // Processes that have dropped their privileges also write to this directory.
         std::fs::set_permissions(logs.path(), Permissions::from_mode(0o777)).unwrap();
         std::fs::write(logs.path().join("boot"), std::fs::read(BOOT_ID).unwrap()).unwrap();
         let privileged = geteuid().is_root() && namespaces();
-        Place {
+        Site {
             name,
             paths,
             logs,
             namespace: None,
             _home: None,
             workers: Vec::new(),
-            deeds: Deeds::default(),
+            faults: Faults::default(),
             privileged,
             begun: SystemTime::now(),
             bad_ends: Vec::new(),
         }
     }
 
-    /// A place in its own mount namespace, which a sleeping process keeps alive.
-    fn mounted(name: &'static str) -> Option<Place> {
+    /// A site in its own mount namespace, which a sleeping process keeps alive.
+    fn mounted(name: &'static str) -> Option<Site> {
         let below = if name == "overlay" { directory() } else { tempfile::tempdir().ok()? };
         let mut keeper = Command::new("unshare");
         keeper.args(["-m", "sh", "-c", MOUNTS]).arg(below.path()).stdout(Stdio::piped());
@@ -155,12 +155,12 @@ impl Place {
             "overlay" => vec![below.path().join("overlay")],
             _ => vec![below.path().join("disk"), below.path().join("bound")],
         };
-        let mut place = Place::new(name, paths);
-        place.namespace = Some((keeper, below));
-        Some(place)
+        let mut site = Site::new(name, paths);
+        site.namespace = Some((keeper, below));
+        Some(site)
     }
 
-    /// This program, to be started in a role inside the place.
+    /// This program, to be started in a role inside the site.
     fn command(&self, role: &str, path: &Path) -> Command {
         let boot = self.logs.path().join("boot");
         let keeper = self.namespace.as_ref().map(|(keeper, _)| keeper.id().to_string());
@@ -206,7 +206,7 @@ impl Place {
             if ahead {
                 command.env(format!("{PREFIX}NO_QUOTA"), "1");
             }
-            self.deeds.forged_clocks += 1;
+            self.faults.forged_clocks += 1;
         }
         let child = command.spawn().unwrap();
         self.workers.push(Worker { child, stopped: None });
@@ -246,8 +246,8 @@ impl Place {
                     let span = (before, boot_time());
                     match event {
                         Event::Set => {}
-                        Event::Replace => self.deeds.replacements.push(span),
-                        _ => self.deeds.deletions.push(span),
+                        Event::Replace => self.faults.replacements.push(span),
+                        _ => self.faults.deletions.push(span),
                     }
                     std::thread::sleep(Duration::from_millis(random.below(300)));
                 }
@@ -269,10 +269,10 @@ impl Place {
                 while self.workers.len() < WORKERS {
                     self.start(random);
                 }
-                self.deeds.boots.push((before, boot_time()));
+                self.faults.boots.push((before, boot_time()));
             }
         }
-        *self.deeds.counts.entry(event).or_default() += 1;
+        *self.faults.counts.entry(event).or_default() += 1;
     }
 
     /// Starts an operator: a process that makes one change and exits.
@@ -315,7 +315,7 @@ impl Place {
             if let Some(since) = self.workers[which].stopped.take() {
                 self.signal(which, Signal::SIGCONT);
                 let pid = self.workers[which].child.id() as i32;
-                self.deeds.stops.push((pid, since, boot_time()));
+                self.faults.stops.push((pid, since, boot_time()));
             }
         }
     }
@@ -332,7 +332,7 @@ impl Place {
     }
 
     /// Ends all processes. A new process then checks that all permits came back. Returns its complaints.
-    pub fn settle(&mut self) -> Vec<String> {
+    pub fn finish(&mut self) -> Vec<String> {
         self.resume_all();
         while !self.workers.is_empty() {
             self.end(0);
@@ -353,7 +353,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Site {
     fn drop(&mut self) {
         while !self.workers.is_empty() {
             self.end(0);
