@@ -665,23 +665,6 @@ int32_t shmlimit_remove(const char *name,
                         const struct shmlimit_options *options,
                         int32_t force);
 
-/**
- * Writes the effective configuration as the text of a configuration file. Free it with shmlimit_text_free(). `*text` is
- * NULL after a failure.
- */
-int32_t shmlimit_config(const struct shmlimit_limiter *limiter,
-                        char **text);
-
-/**
- * Lists what environment variables, such as SHMLIMIT_RATE_BASE, changed in the limiter when this handle opened it: one
- * line per change, or an empty text. Free it with shmlimit_text_free(). `*text` is NULL after a failure.
- */
-int32_t shmlimit_environment_changes(const struct shmlimit_limiter *limiter,
-                                     char **text);
-
-/** Frees a text that this library returned in a `char **`. NULL is allowed and does nothing. */
-void shmlimit_text_free(char *text);
-
 /* ---- Looking at limiters ------------------------------------------------------- */
 
 /** One rule at one moment. */
@@ -1014,11 +997,28 @@ int32_t shmlimit_presets(const struct shmlimit_names **names);
 void shmlimit_names_free(const struct shmlimit_names *names);
 
 /**
+ * Writes the effective configuration as the text of a configuration file. Free it with shmlimit_text_free(). `*text` is
+ * NULL after a failure.
+ */
+int32_t shmlimit_config(const struct shmlimit_limiter *limiter,
+                        char **text);
+
+/**
+ * Lists what environment variables, such as SHMLIMIT_RATE_BASE, changed in the limiter when this handle opened it: one
+ * line per change, or an empty text. Free it with shmlimit_text_free(). `*text` is NULL after a failure.
+ */
+int32_t shmlimit_environment_changes(const struct shmlimit_limiter *limiter,
+                                     char **text);
+
+/**
  * Writes the metrics of a limiter in the text format of Prometheus, for programs that serve them: the text that
  * `shmlimit metrics` prints (docs/metrics.md). Free it with shmlimit_text_free(). `*text` is NULL after a failure.
  */
 int32_t shmlimit_metrics(const struct shmlimit_limiter *limiter,
                          char **text);
+
+/** Frees a text that this library returned in a `char **`. NULL is allowed and does nothing. */
+void shmlimit_text_free(char *text);
 
 /* ---- Tests with a virtual clock ------------------------------------------------ */
 
