@@ -157,7 +157,7 @@ uint64_t shmlimit_segment_size(void);
 /** A cost is in a unit that no rule of the limiter counts. */
 #define SHMLIMIT_UNKNOWN_UNIT 49
 /** Other programs deleted or replaced the limiter each time it was being opened. */
-#define SHMLIMIT_UNSETTLED 50
+#define SHMLIMIT_REPLACED 50
 /** A call of the operating system failed. shmlimit_last_errno() returns its error number. */
 #define SHMLIMIT_IO 51
 /** This operating system lacks something that a shared limiter needs. */

@@ -81,7 +81,7 @@ enum class errc : int {
     bad_status = SHMLIMIT_BAD_STATUS,
     no_such_state = SHMLIMIT_NO_SUCH_STATE,
     unknown_unit = SHMLIMIT_UNKNOWN_UNIT,
-    unsettled = SHMLIMIT_UNSETTLED,
+    replaced = SHMLIMIT_REPLACED,
     io = SHMLIMIT_IO,
     unsupported = SHMLIMIT_UNSUPPORTED,
     liveness = SHMLIMIT_LIVENESS,

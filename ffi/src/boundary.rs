@@ -223,7 +223,7 @@ mod tests {
             "bad_status",
             "no_such_state",
             "unknown_unit",
-            "unsettled",
+            "replaced",
             "io",
             "unsupported",
             "liveness",

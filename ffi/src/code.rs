@@ -68,7 +68,7 @@ pub const SHMLIMIT_NO_SUCH_STATE: i32 = 48;
 /// A cost is in a unit that no rule of the limiter counts.
 pub const SHMLIMIT_UNKNOWN_UNIT: i32 = 49;
 /// Other programs deleted or replaced the limiter each time it was being opened.
-pub const SHMLIMIT_UNSETTLED: i32 = 50;
+pub const SHMLIMIT_REPLACED: i32 = 50;
 /// A call of the operating system failed. shmlimit_last_errno() returns its error number.
 pub const SHMLIMIT_IO: i32 = 51;
 /// This operating system lacks something that a shared limiter needs.
@@ -114,7 +114,7 @@ const CODES: [(i32, &CStr); 37] = [
     (SHMLIMIT_BAD_STATUS, c"bad_status"),
     (SHMLIMIT_NO_SUCH_STATE, c"no_such_state"),
     (SHMLIMIT_UNKNOWN_UNIT, c"unknown_unit"),
-    (SHMLIMIT_UNSETTLED, c"unsettled"),
+    (SHMLIMIT_REPLACED, c"replaced"),
     (SHMLIMIT_IO, c"io"),
     (SHMLIMIT_UNSUPPORTED, c"unsupported"),
     (SHMLIMIT_LIVENESS, c"liveness"),

@@ -273,7 +273,7 @@ impl LimiterSegment {
         deadline: &Deadline,
     ) -> Result<bool, Box<Error>> {
         match self.segment.reclaim(attachment, deadline) {
-            Err(error @ (Error::Unsettled { .. } | Error::Liveness { .. })) => Err(Box::new(error)),
+            Err(error @ (Error::Replaced { .. } | Error::Liveness { .. })) => Err(Box::new(error)),
             // A process that could not be examined or reclaimed counts as alive.
             other => Ok(other.unwrap_or(false)),
         }

@@ -280,7 +280,7 @@ impl Limiter {
         let mut link = self.newest();
         for _ in 0..MAX_SUCCESSORS {
             match work(link) {
-                Err(Error::Unsettled { .. }) => {
+                Err(Error::Replaced { .. }) => {
                     // With many waiting threads, only one follows. Otherwise each thread would attach, and most
                     // would find no slot or no lock.
                     let is_followed = || !std::ptr::eq(link, self.newest());

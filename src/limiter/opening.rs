@@ -196,7 +196,7 @@ impl Builder {
                 // not a segment.
                 Ok(None)
                 | Err(
-                    Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. },
+                    Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Replaced { .. },
                 ) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -291,7 +291,7 @@ fn does_not_fit(name: &LimiterName, directory: &Directory, error: Error) -> Erro
 fn until_opened(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, Error> {
     for _ in 1..UNLOCKED_TRIES {
         match open() {
-            Err(Error::Unsettled { .. }) => {}
+            Err(Error::Replaced { .. }) => {}
             opened => return opened,
         }
     }
@@ -345,11 +345,11 @@ fn open_or_create(
                     return Err(Error::UnknownLimiter { name, directory });
                 }
             },
-            Err(Error::Unsettled { .. }) => create::clear_retired(directory, name, make)?,
+            Err(Error::Replaced { .. }) => create::clear_retired(directory, name, make)?,
             Err(error) => return Err(error),
         }
     }
-    Err(Error::Unsettled { path: directory.path().join(name.file_name()) })
+    Err(Error::Replaced { path: directory.path().join(name.file_name()) })
 }
 
 /// The segment that replaces one that was deleted, replaced or retired. If there is none, a new one is created with

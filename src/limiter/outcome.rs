@@ -265,7 +265,7 @@ impl LimiterSegment {
         outcome: &Outcome<'_>,
     ) -> Result<Advice, Error> {
         match self.record(Some((attachment_id, ticket)), outcome) {
-            Err(error) if matches!(*error, Error::Unsettled { .. }) => {
+            Err(error) if matches!(*error, Error::Replaced { .. }) => {
                 let Some(shared) = self.shared.upgrade() else { return Err(*error) };
                 let priority = outcome.priority.unwrap_or(priority_of(ticket));
                 let recorded =

@@ -67,7 +67,7 @@ impl Builder {
                     Ok(false)
                 }
                 // A process was killed while removing or replacing it.
-                Err(Error::Unsettled { .. }) => Ok(true),
+                Err(Error::Replaced { .. }) => Ok(true),
                 Err(Error::Foreign { segment: true, .. } | Error::Damaged { .. }) if force => Ok(true),
                 Err(error) => Err(error),
             }

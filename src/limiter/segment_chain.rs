@@ -123,7 +123,7 @@ impl LimiterSegment {
     /// counts the permit until this process reports that it is back.
     #[cold]
     fn accept_late_return(&self, ticket: &Ticket, error: Box<Error>) -> Result<(), Box<Error>> {
-        if !matches!(*error, Error::Unsettled { .. }) {
+        if !matches!(*error, Error::Replaced { .. }) {
             return Err(error);
         }
         self.segment.returned_too_late(ticket.permit.total);

@@ -137,7 +137,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         for _ in 0..super::MAX_SUCCESSORS {
             let link = limiter.newest();
             match self.step_in(link) {
-                Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
+                Err(AcquireError::Failed(error)) if matches!(*error, Error::Replaced { .. }) => {
                     // The old segment no longer exists, and neither does the place in its queue.
                     self.place = None;
                     limiter.follow(|link| link.segment.confirm(&link.segment.attachment()?.clock))?;

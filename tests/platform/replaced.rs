@@ -96,7 +96,7 @@ fn kept_files(directory: &Path) -> usize {
 /// Whether a call may fail with this error while its limiter is replaced all the time.
 fn is_expected(error: &AcquireError) -> bool {
     match error {
-        AcquireError::Failed(error) => matches!(**error, Error::Unsettled { .. }),
+        AcquireError::Failed(error) => matches!(**error, Error::Replaced { .. }),
         AcquireError::Refused(_) => true,
     }
 }

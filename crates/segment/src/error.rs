@@ -201,7 +201,7 @@ pub enum Error {
     #[error(
         "{path} was replaced again and again while it was opened; find the program that replaces it, and stop it"
     )]
-    Unsettled {
+    Replaced {
         /// The segment.
         path: PathBuf,
     },
@@ -254,7 +254,7 @@ impl Error {
         "bad_value",
         "no_such_state",
         "unknown_unit",
-        "unsettled",
+        "replaced",
         "unsupported",
         "io",
     ];
@@ -287,7 +287,7 @@ impl Error {
             Error::BadValue { .. } => "bad_value",
             Error::NoSuchState { .. } => "no_such_state",
             Error::UnknownUnit { .. } => "unknown_unit",
-            Error::Unsettled { .. } => "unsettled",
+            Error::Replaced { .. } => "replaced",
             Error::Unsupported { .. } => "unsupported",
             Error::Io { .. } => "io",
         }

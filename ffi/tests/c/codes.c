@@ -39,7 +39,7 @@ static const struct code CODES[] = {
     {47, "bad_status"},
     {48, "no_such_state"},
     {49, "unknown_unit"},
-    {50, "unsettled"},
+    {50, "replaced"},
     {51, "io"},
     {52, "unsupported"},
     {53, "liveness"},

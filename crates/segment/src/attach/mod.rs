@@ -347,7 +347,7 @@ impl Segment {
 
     /// The error for a segment that was deleted, replaced or retired. The limiter then opens it again.
     pub(crate) fn gone(&self) -> Error {
-        Error::Unsettled { path: self.path().to_owned() }
+        Error::Replaced { path: self.path().to_owned() }
     }
 }
 

@@ -115,7 +115,7 @@ pub fn open(directory: &Directory, name: &LimiterName) -> Result<Option<Verified
     for _ in 1..OPENED {
         match open_once(directory, name) {
             // The file was replaced or deleted while it was opened: try again.
-            Err(Error::Unsettled { .. }) => {}
+            Err(Error::Replaced { .. }) => {}
             opened => return opened,
         }
     }
@@ -143,7 +143,7 @@ fn open_once(directory: &Directory, name: &LimiterName) -> Result<Option<Verifie
     };
     let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
     if facts.links == 0 {
-        return Err(Error::Unsettled { path });
+        return Err(Error::Replaced { path });
     }
     directory.check_file(&path, &facts)?;
     Unverified::map(path, file, &facts)?.verify(&directory.clock).map(Some)

@@ -51,7 +51,7 @@ ErrorCode = Literal[
     "bad_value",
     "no_such_state",
     "unknown_unit",
-    "unsettled",
+    "replaced",
     "unsupported",
     "io",
     "closed",
