@@ -65,9 +65,9 @@ fn lateness_at_wake_time(limiter: &Limiter) -> Option<u64> {
 pub fn work(directory: &str) {
     let limiter =
         Limiter::builder("permit").directory(Path::new(directory)).open_existing().expect("a limiter");
-    let mut told = workers::ready();
-    while told == "acquire" || told == "byte" {
-        let at = if told == "acquire" {
+    let mut command = workers::ready();
+    while command == "acquire" || command == "byte" {
+        let at = if command == "acquire" {
             let grant = limiter.acquire(&Request::new()).expect("a grant");
             let at = clock();
             grant.release().expect("given back");
@@ -78,7 +78,7 @@ pub fn work(directory: &str) {
             clock()
         };
         println!("{at}");
-        told = workers::receive();
+        command = workers::receive();
     }
 }
 

@@ -102,12 +102,12 @@ fn round(threads: &[usize], way: &str, seconds: f64) -> Outcome {
     for worker in &mut workers {
         worker.send(&now);
     }
-    let told: Vec<Vec<f64>> = workers.iter_mut().map(Worker::receive_numbers).collect();
-    let sum = |column: usize| told.iter().map(|numbers| numbers[column]).sum::<f64>();
-    let squares: f64 = told.iter().map(|numbers| numbers[0] * numbers[0]).sum();
+    let results: Vec<Vec<f64>> = workers.iter_mut().map(Worker::receive_numbers).collect();
+    let sum = |column: usize| results.iter().map(|numbers| numbers[column]).sum::<f64>();
+    let squares: f64 = results.iter().map(|numbers| numbers[0] * numbers[0]).sum();
     Outcome {
         percent: 100.0 * sum(0) / (RATE as f64 * seconds),
-        jain: sum(0) * sum(0) / (told.len() as f64 * squares),
+        jain: sum(0) * sum(0) / (results.len() as f64 * squares),
         attempts: sum(2) / sum(1),
     }
 }

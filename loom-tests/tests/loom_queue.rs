@@ -79,7 +79,7 @@ fn two_wait_for_one(name: &str, preemptions: usize, first_by_timer: bool, millis
 
 #[test]
 fn r131_only_one_of_two_waiters_gets_the_permit_with_the_first_woken() {
-    two_wait_for_one("queue, two look, one rung", 2, false, 39);
+    two_wait_for_one("queue, two look, one is woken", 2, false, 39);
 }
 
 #[test]

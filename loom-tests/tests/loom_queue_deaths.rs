@@ -43,7 +43,7 @@ fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
 
 #[test]
 fn r131_waiter_that_dies_after_its_wake_up_does_not_keep_the_permit() {
-    the_first_dies("queue, the one rung dies", |machine, place| {
+    the_first_dies("queue, the woken one dies", |machine, place| {
         if let Some(ticket) = sleep_until_granted(machine, 1, place, at(0)) {
             give_back(machine, 1, &ticket, at(0));
         }

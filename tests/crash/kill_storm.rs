@@ -155,13 +155,13 @@ fn work(limiter: &Limiter, mut log: File) {
 /// A call of any priority: with a timeout, without one, or entering the queue and leaving it early.
 fn wait_somehow<'l>(limiter: &'l Limiter, random: &mut Random) -> Result<Grant<'l>, AcquireError> {
     let request = Request::new().priority(Priority::ALL[random.below(3) as usize]);
-    let patient = request.clone().timeout(Duration::from_millis(50));
+    let waiting_request = request.clone().timeout(Duration::from_millis(50));
     match random.below(8) {
         0 => limiter.acquire(&request),
         1 => limiter.acquire(&request.clone().timeout(Duration::from_micros(random.below(2000)))),
         2 => {
             let awake = Cell::new(false);
-            let mut call = queued(limiter, &patient, &awake);
+            let mut call = queued(limiter, &waiting_request, &awake);
             match poll(&mut call) {
                 Poll::Ready(answer) => answer,
                 Poll::Pending => {
@@ -171,7 +171,7 @@ fn wait_somehow<'l>(limiter: &'l Limiter, random: &mut Random) -> Result<Grant<'
                 }
             }
         }
-        _ => limiter.acquire(&patient),
+        _ => limiter.acquire(&waiting_request),
     }
 }
 
@@ -186,17 +186,17 @@ fn expect_busy_at_worst(result: Result<(), AcquireError>) {
 
 /// The controller's actions, with times of the clock that the logs use.
 #[derive(Default)]
-struct Deeds {
+struct Faults {
     kills: Vec<u64>,
     /// The spans from stopping to continuing.
     stops: Vec<(u64, u64)>,
 }
 
-fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
+fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> Faults {
     let start = || ChildProcess::launch(CHILD_PROCESS, "worker", directory);
     let mut workers: Vec<ChildProcess> = (0..WORKERS).map(|_| start()).collect();
     let mut stopped: Vec<(usize, u64)> = Vec::new();
-    let mut deeds = Deeds::default();
+    let mut faults = Faults::default();
     let (mut grants, mut progress) = (0, Instant::now());
     let started = Instant::now();
     while started.elapsed() < duration {
@@ -216,14 +216,14 @@ fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> 
                 if !stopped.is_empty() {
                     let (i, since) = stopped.remove(0);
                     workers[i].signal(Signal::SIGCONT);
-                    deeds.stops.push((since, boot_time()));
+                    faults.stops.push((since, boot_time()));
                 }
             }
             _ => {
-                deeds.kills.push(boot_time());
+                faults.kills.push(boot_time());
                 workers[victim].kill();
                 if let Some(at) = stopped.iter().position(|(i, _)| *i == victim) {
-                    deeds.stops.push((stopped.remove(at).1, boot_time()));
+                    faults.stops.push((stopped.remove(at).1, boot_time()));
                 }
                 workers[victim] = start();
             }
@@ -242,7 +242,7 @@ fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> 
         let before = grants();
         wait_until("a worker goes on after the storm", || grants() > before + 240);
     }
-    deeds
+    faults
 }
 
 #[test]
@@ -253,16 +253,16 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_no_process_stalls() 
     println!("seed {seed} (SHMLIMIT_STORM_SEED), {seconds} s, {WORKERS} workers");
     let directory = directory();
     drop(open(directory.path()));
-    let deeds = kill_at_random(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
+    let faults = kill_at_random(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
     // All workers are dead now. A newcomer can acquire all permits, and must reclaim their holders for that.
     let limiter = open(directory.path());
     // The workers may have left the limiter throttled, or with the gate closed.
     for force in [BreakerCommand::Normal, BreakerCommand::ClearGate] {
         limiter.force(force).expect("forced");
     }
-    let patient = Request::new().timeout(WATCHDOG);
+    let waiting_request = Request::new().timeout(WATCHDOG);
     let all: Vec<_> =
-        (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();
+        (0..CONCURRENCY).map(|_| limiter.acquire(&waiting_request).expect("a permit comes back")).collect();
     match limiter.try_acquire(&Request::new()) {
         Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
         other => panic!("one permit too many: {other:?}"),
@@ -284,10 +284,10 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_no_process_stalls() 
         logs.len(),
         calls.len(),
         calls.iter().filter(|call| call.cancelled).count(),
-        deeds.kills.len(),
-        deeds.stops.len()
+        faults.kills.len(),
+        faults.stops.len()
     );
-    assert!(deeds.kills.len() as u64 >= KILLS_A_SECOND * seconds, "hardly a storm");
+    assert!(faults.kills.len() as u64 >= KILLS_A_SECOND * seconds, "hardly a storm");
     for rule in [BUCKET, GCRA] {
         let (excess, window) = rule.worst_window(&calls);
         println!("worst window of {}/s + {}: {window}", rule.limit, rule.burst);
@@ -296,7 +296,7 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_no_process_stalls() 
     let most = storm::most_at_once(&calls);
     println!("at most {most} permits were provably out at once");
     assert!(most as u64 <= CONCURRENCY);
-    storm::report_stalls(&calls, &deeds.kills, &deeds.stops);
+    storm::report_stalls(&calls, &faults.kills, &faults.stops);
 }
 
 /// Starts a process and stops it inside the critical section.

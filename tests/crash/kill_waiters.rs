@@ -51,7 +51,7 @@ fn run_role(role: &str, directory: &Path) {
             grant.release().unwrap();
             child_process::send(&format!("granted {at}"));
         }
-        "crowd" => {
+        "several" => {
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| limiter.acquire(&one).map(std::mem::forget));
@@ -81,7 +81,7 @@ fn run_role(role: &str, directory: &Path) {
             grant.release().unwrap();
             mark();
         }
-        "looker" => {
+        "observer" => {
             let awake = Cell::new(false);
             let mut call = queued(&limiter, &one, &awake);
             assert!(poll(&mut call).is_pending());
@@ -148,7 +148,7 @@ fn nothing_is_lost(directory: &Path, limiter: &Limiter) {
 
 /// An action on a line of waiters; the remaining ones must go on. The one permit is held until the `Grant` is
 /// dropped. Returns the time from which a waiter could go on.
-type Deed = fn(&Path, Grant<'_>, &mut Vec<ChildProcess>) -> u64;
+type Fault = fn(&Path, Grant<'_>, &mut Vec<ChildProcess>) -> u64;
 
 fn give_back(held: Grant<'_>) -> u64 {
     let at = boot_time();
@@ -176,13 +176,13 @@ impl Stalls {
     }
 }
 
-fn survived(what: &str, deed: Deed) {
+fn survived(what: &str, fault: Fault) {
     let mut stalls = Stalls::default();
     for _ in 0..rounds() {
         let (directory, limiter) = fresh();
         let held = limiter.try_acquire(&Request::new()).unwrap();
         let mut line = line_up(directory.path(), WAITERS);
-        let began = deed(directory.path(), held, &mut line);
+        let began = fault(directory.path(), held, &mut line);
         stalls.note(began, &go_on(&mut line));
         nothing_is_lost(directory.path(), &limiter);
     }
@@ -378,7 +378,7 @@ fn p2_r131_a_waiter_killed_during_its_look_delays_no_other() {
         let (directory, limiter) = fresh();
         let path = directory.path();
         let held = limiter.try_acquire(&Request::new()).unwrap();
-        let mut head = Tracee::start(CHILD_PROCESS, "looker", path);
+        let mut head = Tracee::start(CHILD_PROCESS, "observer", path);
         let mut line = line_up(path, WAITERS - 1);
         drop(held);
         let slot = Image::of(path).slot_of(head.child_process.pid.as_raw() as u32).unwrap();
@@ -415,7 +415,7 @@ fn goes_away(role: &str, calls: u64) {
 
 #[test]
 fn p6_r131_a_process_may_exit_while_its_threads_wait() {
-    goes_away("crowd", 3);
+    goes_away("several", 3);
 }
 
 #[test]

@@ -203,8 +203,8 @@ fn killing_programs_in_any_language_stalls_no_other_program_and_loses_no_permit(
 
 /// All permits can be acquired at once, and no call waits.
 fn everything_comes_back(limiter: &Limiter) {
-    let patient = Request::new().timeout(WATCHDOG);
-    let all: Vec<_> = (0..BUDGET.concurrency).map(|_| limiter.acquire(&patient).unwrap()).collect();
+    let waiting_request = Request::new().timeout(WATCHDOG);
+    let all: Vec<_> = (0..BUDGET.concurrency).map(|_| limiter.acquire(&waiting_request).unwrap()).collect();
     let now = limiter.snapshot().unwrap();
     assert_eq!((u64::from(now.in_flight), now.held_by_exited), (BUDGET.concurrency, 0), "{now:?}");
     assert!(now.queue.is_empty(), "a call is left in the queue: {:?}", now.queue);

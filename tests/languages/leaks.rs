@@ -3,7 +3,7 @@
 //! A few thousand rounds here; `scripts/languages/one-limiter --leaks` runs enough rounds for more than 200 000
 //! calls.
 
-use crate::programs::{Workshop, setting};
+use crate::programs::{Built, setting};
 use crate::util::crash::NAME;
 use crate::util::server::limiter;
 use shmlimit::{Algorithm, Policy, PolicyDraft, RuleDraft};
@@ -41,10 +41,10 @@ fn does_not_grow(language: &str, mut command: Command) {
 
 #[test]
 fn r124_calls_from_c_leak_nothing() {
-    does_not_grow("C", Command::new(Workshop::get().program("soak-c")));
+    does_not_grow("C", Command::new(Built::get().program("soak-c")));
 }
 
 #[test]
 fn r124_calls_from_python_leak_nothing() {
-    does_not_grow("Python", Workshop::get().python("soak.py"));
+    does_not_grow("Python", Built::get().python("soak.py"));
 }

@@ -31,19 +31,19 @@ fn succeeds(command: &mut Command) {
 }
 
 /// The built libraries and programs, shared by all tests of a file.
-pub struct Workshop {
+pub struct Built {
     directory: TempDir,
 }
 
-impl Workshop {
-    /// Returns the workshop; builds the libraries and the programs at the first call.
-    pub fn get() -> &'static Workshop {
-        static WORKSHOP: OnceLock<Workshop> = OnceLock::new();
-        WORKSHOP.get_or_init(Workshop::build)
+impl Built {
+    /// Returns the built; builds the libraries and the programs at the first call.
+    pub fn get() -> &'static Built {
+        static BUILT: OnceLock<Built> = OnceLock::new();
+        BUILT.get_or_init(Built::build)
     }
 
-    fn build() -> Workshop {
-        let workshop = Workshop { directory: tempfile::tempdir().unwrap() };
+    fn build() -> Built {
+        let built = Built { directory: tempfile::tempdir().unwrap() };
         // This test program is in the directory `deps` of the profile's directory.
         let exe = std::env::current_exe().unwrap();
         let profile = exe.ancestors().nth(2).unwrap();
@@ -56,19 +56,19 @@ impl Workshop {
         succeeds(&mut cargo);
         for (source, program) in [("worker.c", "c"), ("soak.c", "soak-c")] {
             // This program links the static library, the other one the shared library.
-            let mut cc = workshop.compiler("cc", "-std=c11", source, program);
+            let mut cc = built.compiler("cc", "-std=c11", source, program);
             succeeds(cc.arg(profile.join("libshmlimit_ffi.a")).args(SYSTEM_LIBRARIES));
         }
-        let mut cxx = workshop.compiler("c++", "-std=c++17", "worker.cpp", "cpp");
+        let mut cxx = built.compiler("c++", "-std=c++17", "worker.cpp", "cpp");
         // The names that the library has where it is installed: the loader looks for its soname.
         for name in ["libshmlimit.so", "libshmlimit.so.0"] {
-            std::os::unix::fs::symlink(profile.join("libshmlimit_ffi.so"), workshop.program(name)).unwrap();
+            std::os::unix::fs::symlink(profile.join("libshmlimit_ffi.so"), built.program(name)).unwrap();
         }
-        let directory = workshop.directory.path();
+        let directory = built.directory.path();
         let path = format!("-Wl,-rpath,{}", directory.display());
         succeeds(cxx.arg("-pthread").arg("-L").arg(directory).args(["-lshmlimit", &path]));
-        workshop.lay_out_package(&profile.join("lib_shmlimit.so"));
-        workshop
+        built.lay_out_package(&profile.join("lib_shmlimit.so"));
+        built
     }
 
     fn compiler(&self, name: &str, standard: &str, source: &str, program: &str) -> Command {
@@ -139,12 +139,12 @@ pub struct Program {
 
 /// Starts a program that calls `http://127.0.0.1:PORT` until the file `stop` exists in the limiter's directory.
 pub fn start(kind: Kind, method: &str, directory: &Path, port: u16, prefix: &str) -> Program {
-    let workshop = Workshop::get();
+    let built = Built::get();
     let inner = match kind.name {
         "cli" => Command::new(sources().join("worker.sh")),
-        "c" | "cpp" => Command::new(workshop.program(kind.name)),
+        "c" | "cpp" => Command::new(built.program(kind.name)),
         python => {
-            let mut command = workshop.python("worker.py");
+            let mut command = built.python("worker.py");
             command.arg(if python == "processes" { method } else { python });
             command
         }

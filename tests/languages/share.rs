@@ -19,20 +19,20 @@ fn path(name: &str) -> String {
 }
 
 /// All programs on one limiter.
-struct Crowd {
+struct Run {
     directory: tempfile::TempDir,
     limiter: Limiter,
     server: Server,
     programs: Vec<Program>,
 }
 
-impl Crowd {
-    fn start(method: &str) -> Crowd {
+impl Run {
+    fn start(method: &str) -> Run {
         let (directory, limiter) = limiter(BUDGET.policy());
         let server = Server::start();
         let programs =
             KINDS.iter().map(|kind| start(*kind, method, directory.path(), server.port(), "")).collect();
-        Crowd { directory, limiter, server, programs }
+        Run { directory, limiter, server, programs }
     }
 
     /// Waits until each program has called after `moment`.
@@ -61,13 +61,13 @@ impl Crowd {
 
 /// How many calls each party made within `seconds` seconds.
 fn shares(method: &str, seconds: u64) -> Vec<f64> {
-    let crowd = Crowd::start(method);
-    crowd.all_call_after(0);
+    let run = Run::start(method);
+    run.all_call_after(0);
     // A program that starts late has its first turn before the others. Half a second later all of
     // them wait all the time.
     let begin = boot_time() + SECOND / 2;
     std::thread::sleep(Duration::from_secs(seconds) + Duration::from_millis(600));
-    let seen = crowd.end();
+    let seen = run.end();
     BUDGET.is_kept(&seen);
     let counted = |seen: &&Seen| seen.at >= begin && seen.at < begin + seconds * SECOND;
     let share = |name: &str| seen.iter().filter(counted).filter(|seen| seen.path == path(name)).count();
@@ -103,31 +103,31 @@ fn r123_programs_in_every_language_keep_to_one_budget_in_equal_shares() {
 
 #[test]
 fn r118_a_429_to_a_program_in_any_language_stops_all_programs() {
-    let crowd = Crowd::start("fork");
-    crowd.all_call_after(0);
+    let run = Run::start("fork");
+    run.all_call_after(0);
     let mut held = Vec::new();
     for kind in KINDS {
-        crowd.server.plan(&path(kind.name), [Answer::retry_after(429, "1")]);
+        run.server.plan(&path(kind.name), [Answer::retry_after(429, "1")]);
         let mut gate = None;
         wait_until("the gate is closed", || {
             std::thread::sleep(Duration::from_millis(5));
             let now = boot_time();
             gate =
-                crowd.limiter.snapshot().unwrap().condition.gate.map(|gate| {
+                run.limiter.snapshot().unwrap().condition.gate.map(|gate| {
                     (now - gate.recorded.as_nanos() as u64, now + gate.opens_in.as_nanos() as u64)
                 });
             gate.is_some()
         });
         let (closed, opens) = gate.unwrap();
-        crowd.all_call_after(opens);
+        run.all_call_after(opens);
         held.push((kind, closed, opens));
     }
-    let seen = crowd.end();
+    let seen = run.end();
     BUDGET.is_kept(&seen);
     println!("{:<10} {:<42} arrived while the gate was closed, the last after", "language", "429 given to");
     for (kind, closed, opens) in held {
-        let told = seen.iter().filter(|seen| seen.status == 429 && seen.path == path(kind.name)).count();
-        assert_eq!(told, 1);
+        let refused = seen.iter().filter(|seen| seen.status == 429 && seen.path == path(kind.name)).count();
+        assert_eq!(refused, 1);
         // Calls that were granted before may still arrive, but no more than may be in flight.
         let within: Vec<&Seen> = seen.iter().filter(|seen| seen.at > closed && seen.at < opens).collect();
         assert!((within.len() as u64) < BUDGET.concurrency, "{} after a 429 to {}", within.len(), kind.what);

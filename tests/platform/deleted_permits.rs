@@ -167,21 +167,21 @@ fn a_forked_child_inherits_no_permit_and_blocks_none() {
     let home = directory();
     let limiter = builder(home.path()).policy(permits(1)).create().unwrap();
     let grant = limiter.try_acquire(&Request::new()).unwrap();
-    let (told, says) = (forks::Pipe::new(), forks::Pipe::new());
+    let (commands, says) = (forks::Pipe::new(), forks::Pipe::new());
     let child = forks::forked(|| {
         says.send(u8::from(is_free(&limiter)));
-        told.receive();
+        commands.receive();
         says.send(u8::from(is_free(&limiter)));
-        told.receive();
+        commands.receive();
         becomes_free(&limiter);
         0
     });
     assert_eq!(says.receive(), 0, "the parent has it");
     delete(home.path());
-    told.send(0);
+    commands.send(0);
     assert_eq!(says.receive(), 0, "the child has handed over, and the parent still has it");
     grant.release().unwrap();
-    told.send(0);
+    commands.send(0);
     assert_eq!(forks::exit_code(child), 0);
 }
 
@@ -190,21 +190,21 @@ fn a_killed_parent_frees_its_permit_though_its_child_lives() {
     in_own_process!();
     let home = directory();
     let limiter = builder(home.path()).policy(permits(1)).create().unwrap();
-    let (told, says) = (forks::Pipe::new(), forks::Pipe::new());
+    let (commands, says) = (forks::Pipe::new(), forks::Pipe::new());
     let parent = forks::forked(|| {
         let _grant = limiter.try_acquire(&Request::new()).unwrap();
         let _child = forks::forked(|| {
             says.send(1);
-            i32::from(told.receive())
+            i32::from(commands.receive())
         });
-        i32::from(told.receive())
+        i32::from(commands.receive())
     });
     assert_eq!(says.receive(), 1);
     delete(home.path());
     assert!(!is_free(&limiter));
     forks::kill_now(parent);
     becomes_free(&limiter);
-    told.send(0);
+    commands.send(0);
 }
 
 #[test]

@@ -240,13 +240,13 @@ fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
     drop(handles);
     assert_eq!(first.snapshot().unwrap().participants.len(), 1);
     // The other 503 slots are taken by a process that is then killed, with all permits.
-    let mut crowd = Running::start(children::command(
+    let mut running = Running::start(children::command(
         &[],
         concat!(module_path!(), "::role_that_takes_every_slot"),
         directory.path(),
     ));
-    assert_eq!(crowd.receive(), "4");
-    crowd.kill();
+    assert_eq!(running.receive(), "4");
+    running.kill();
     let late = builder(directory.path()).open_existing().expect("the slot of a dead participant");
     assert_eq!(drain(&late), 4);
     assert_eq!(first.snapshot().unwrap().participants.len(), 2);

@@ -10,7 +10,7 @@ fn policy(limit: u64) -> Policy {
     Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap()
 }
 
-fn looker(directory: &Path) -> Limiter {
+fn observer(directory: &Path) -> Limiter {
     Limiter::builder("web").directory(directory).observer().open_existing().unwrap()
 }
 
@@ -32,24 +32,24 @@ fn an_observer_does_not_recreate_a_deleted_limiter_and_a_user_does() {
     let directory = tempfile::tempdir().unwrap();
     let user = Limiter::builder("web").directory(directory.path()).policy(policy(5)).open().unwrap();
     user.try_acquire(&Request::new()).unwrap().release().unwrap();
-    let looker = looker(directory.path());
-    assert_eq!(looker.snapshot().unwrap().rules[0].remaining, 4);
+    let observer = observer(directory.path());
+    assert_eq!(observer.snapshot().unwrap().rules[0].remaining, 4);
     let file = directory.path().join("web.shm");
     util::take_away(&file);
-    until(&looker, is_unknown);
+    until(&observer, is_unknown);
     assert!(!file.exists());
     until(&user, Result::is_ok);
     until(&user, |_| file.exists());
-    until(&looker, |seen| matches!(seen, Ok(seen) if seen.rules[0].remaining == 4));
+    until(&observer, |seen| matches!(seen, Ok(seen) if seen.rules[0].remaining == 4));
 }
 
 #[test]
 fn an_observer_follows_a_replaced_limiter() {
     let directory = tempfile::tempdir().unwrap();
     Limiter::builder("web").directory(directory.path()).policy(policy(5)).open().unwrap();
-    let looker = looker(directory.path());
+    let observer = observer(directory.path());
     Limiter::builder("web").directory(directory.path()).policy(policy(7)).replace().unwrap();
-    until(&looker, |seen| matches!(seen, Ok(seen) if seen.rules[0].remaining == 7));
+    until(&observer, |seen| matches!(seen, Ok(seen) if seen.rules[0].remaining == 7));
 }
 
 #[test]

@@ -40,9 +40,9 @@ fn r148_a_resume_wakes_the_first_waiting_call() {
     let limiter = builder(home.path()).policy(permits(4)).create().unwrap();
     let raw = Raw::map(&segment_path(home.path()));
     limiter.pause(&PauseRequest::new()).unwrap();
-    let (told, woken) =
+    let (result, woken) =
         told_while_waiting(&limiter, &raw, &Request::new(), || assert!(limiter.resume().unwrap().is_some()));
-    told.unwrap();
+    result.unwrap();
     assert!(woken, "else it would look up to a second later");
 }
 
@@ -54,8 +54,9 @@ fn r148_a_pause_with_a_known_end_wakes_calls_whose_deadline_is_earlier() {
     let _held = limiter.try_acquire(&Request::new()).unwrap();
     let request = Request::new().timeout(Duration::from_secs(60));
     let hour = PauseRequest::new().duration(Duration::from_secs(3600));
-    let (told, woken) = told_while_waiting(&limiter, &raw, &request, || drop(limiter.pause(&hour).unwrap()));
-    let Err(AcquireError::Refused(refusal)) = told else { panic!("{told:?}") };
+    let (result, woken) =
+        told_while_waiting(&limiter, &raw, &request, || drop(limiter.pause(&hour).unwrap()));
+    let Err(AcquireError::Refused(refusal)) = result else { panic!("{result:?}") };
     assert_eq!(refusal.reason(), Reason::Paused);
     assert!(woken, "it is told at once (R132)");
 }

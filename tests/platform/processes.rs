@@ -64,7 +64,7 @@ fn role_that_drains() {
     wait_for_go_on();
 }
 
-/// Each thread of a victim counts its granted calls here, after each grant. The counts show what it was told before
+/// Each thread of a victim counts its granted calls here, after each grant. The counts show what it was counted before
 /// it was killed.
 const LEDGER: &str = "ledger";
 /// More threads than processors: the lock holder is often not running, and is killed while it holds the lock.
@@ -85,7 +85,7 @@ fn p1_p2_the_lock_of_a_killed_holder_is_taken_over_and_no_grant_is_lost_or_inven
     std::fs::write(directory.path().join(LEDGER), [0; 8 * THREADS]).unwrap();
     let ledger = Raw::map(&directory.path().join(LEDGER));
     let limiter = watchful(directory.path(), policy);
-    let told = || (0..THREADS).map(|thread| ledger.word(thread).load(Ordering::Relaxed)).sum::<u64>();
+    let counted = || (0..THREADS).map(|thread| ledger.word(thread).load(Ordering::Relaxed)).sum::<u64>();
     let raw = Raw::map(&segment_path(directory.path()));
     let mut survivor = start("role_that_goes_on", directory.path());
     assert_eq!(survivor.receive(), "ready");
@@ -96,14 +96,14 @@ fn p1_p2_the_lock_of_a_killed_holder_is_taken_over_and_no_grant_is_lost_or_inven
         (0..THREADS).for_each(|thread| ledger.word(thread).store(0, Ordering::Relaxed));
         let mut victim = start("role_of_a_victim", directory.path());
         assert_eq!(victim.receive(), "ready");
-        assert!(eventually(|| told() > 0));
+        assert!(eventually(|| counted() > 0));
         (0..random.index(50_000)).for_each(|_| std::hint::spin_loop());
         victim.kill();
         kills += 1;
         // No other process uses the limiter now, so a lock holder is the killed process.
         holders += usize::from(raw.word(layout::LOCK).load(Ordering::Relaxed) as u32 >> 20 != 0);
         halves += usize::from(raw.word(layout::VERSION).load(Ordering::Relaxed) % 2 == 1);
-        let told = told();
+        let counted = counted();
         // Another process goes first. It must take over the lock from the killed process within the bound; else it
         // sends its error.
         survivor.go_on();
@@ -112,10 +112,10 @@ fn p1_p2_the_lock_of_a_killed_holder_is_taken_over_and_no_grant_is_lost_or_inven
         let seen = limiter.snapshot().unwrap();
         let by_the_victim = LIMIT - seen.rules[0].remaining - charged;
         assert!(
-            (told..=told + THREADS as u64).contains(&by_the_victim),
-            "kill {kills}: {told} were granted, {by_the_victim} are charged"
+            (counted..=counted + THREADS as u64).contains(&by_the_victim),
+            "kill {kills}: {counted} were granted, {by_the_victim} are charged"
         );
-        wasted += by_the_victim - told;
+        wasted += by_the_victim - counted;
         charged += by_the_victim;
         assert_eq!(seen.resets, 0, "a killed process leaves nothing damaged");
         let held: Vec<_> = (0..PERMITS).map(|_| limiter.try_acquire(&Request::new())).collect();
@@ -139,9 +139,9 @@ fn role_of_a_victim() {
     let work = |thread| {
         loop {
             let Ok(grant) = limiter.try_acquire(&Request::new()) else { continue };
-            let told = ledger.word(thread).fetch_add(1, Ordering::Relaxed);
+            let counted = ledger.word(thread).fetch_add(1, Ordering::Relaxed);
             // Half of the grants are recorded, the other half only released.
-            if told.is_multiple_of(2) {
+            if counted.is_multiple_of(2) {
                 drop(grant.record(&Outcome::http(200, &[])))
             } else {
                 drop(grant.release())

@@ -159,10 +159,10 @@ fn r132_a_deadline_a_year_ahead_is_stored_in_the_queue_unchanged() {
     let (_directory, limiter) = one_permit();
     let _held = limiter.try_acquire(&Request::new()).unwrap();
     let gives_up = || limiter.snapshot().unwrap().queue[0].gives_up_in;
-    let patient = Request::new().timeout(YEAR);
+    let long = Request::new().timeout(YEAR);
     let dated = Request::new().deadline(SystemTime::now() + YEAR).timeout(2 * YEAR);
     let undying = Request::new().timeout(Duration::MAX);
-    for (request, longest) in [(patient, Some(YEAR)), (dated, Some(YEAR)), (undying, None)] {
+    for (request, longest) in [(long, Some(YEAR)), (dated, Some(YEAR)), (undying, None)] {
         let mut future = pin!(limiter.acquire_async(&request, until_polled));
         assert!(poll(future.as_mut()).is_pending());
         match (gives_up(), longest) {
@@ -186,8 +186,8 @@ fn r132_a_call_that_cannot_be_granted_in_time_is_refused_at_the_first_poll() {
         assert_eq!(refusal.reason(), Reason::Rate);
         assert!(refusal.retry_after().unwrap() > Duration::from_secs(3000));
     }
-    let patient = Request::new().deadline(SystemTime::now() + YEAR);
-    assert!(poll(pin!(limiter.acquire_async(&patient, until_polled))).is_pending());
+    let long = Request::new().deadline(SystemTime::now() + YEAR);
+    assert!(poll(pin!(limiter.acquire_async(&long, until_polled))).is_pending());
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn select_and_timeout_leave_the_queue() {
 
 /// The number of calls under way, and its maximum.
 #[derive(Default)]
-struct Crowd {
+struct Calls {
     now: AtomicUsize,
     most: AtomicUsize,
     served: AtomicUsize,
@@ -223,8 +223,8 @@ struct Crowd {
 const TASKS: usize = 500;
 const PERMITS: usize = 64;
 
-impl Crowd {
-    async fn call<S, F>(self: Arc<Crowd>, limiter: Limiter, sleep: S)
+impl Calls {
+    async fn call<S, F>(self: Arc<Calls>, limiter: Limiter, sleep: S)
     where
         S: Fn(Duration) -> F,
         F: Future<Output = ()>,
@@ -256,30 +256,30 @@ fn crowded() -> (TempDir, Limiter) {
 fn r131_five_hundred_tasks_on_tokio_are_all_served_within_the_permits() {
     for runtime in [current_thread(), multi_thread()] {
         let (_directory, limiter) = crowded();
-        let crowd = Arc::new(Crowd::default());
+        let calls = Arc::new(Calls::default());
         runtime.block_on(async {
-            let task = |_| tokio::spawn(crowd.clone().call(limiter.clone(), tokio::time::sleep));
+            let task = |_| tokio::spawn(calls.clone().call(limiter.clone(), tokio::time::sleep));
             let tasks: Vec<_> = (0..TASKS).map(task).collect();
             for task in tasks {
                 task.await.unwrap();
             }
         });
-        crowd.check(&limiter);
+        calls.check(&limiter);
     }
 }
 
 #[test]
 fn r131_five_hundred_tasks_on_smol_are_all_served_within_the_permits() {
     let (_directory, limiter) = crowded();
-    let crowd = Arc::new(Crowd::default());
+    let calls = Arc::new(Calls::default());
     smol::block_on(async {
-        let task = |_| smol::spawn(crowd.clone().call(limiter.clone(), smol_sleep));
+        let task = |_| smol::spawn(calls.clone().call(limiter.clone(), smol_sleep));
         let tasks: Vec<_> = (0..TASKS).map(task).collect();
         for task in tasks {
             task.await;
         }
     });
-    crowd.check(&limiter);
+    calls.check(&limiter);
 }
 
 const HELPER: &str = "SHMLIMIT_TEST_COUNT_THREADS";

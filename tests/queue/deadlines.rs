@@ -15,16 +15,16 @@ fn once(slot: u64, request: AcquireRequest) -> Habit {
 
 #[test]
 fn r132_a_deadline_that_cannot_be_met_is_refused_at_once_and_any_other_is_kept() {
-    for patience in (0..=60).map(|ms| ms * MS).chain([29 * MS + 999_999, 30 * MS + 1]) {
+    for timeout in (0..=60).map(|ms| ms * MS).chain([29 * MS + 999_999, 30 * MS + 1]) {
         let mut machine = Machine::with_rate(100, 1);
         for slot in 0..3 {
             machine.add(once(slot, USER), 0);
         }
-        let hasty = machine.add(Habit { patience: Some(patience), ..once(5, USER) }, 0);
+        let hasty = machine.add(Habit { timeout: Some(timeout), ..once(5, USER) }, 0);
         machine.run(0);
         let refused = machine.threads[hasty].refused;
         // One call goes at once, two at 10 and 20 ms, so this call's time is 30 ms.
-        assert_eq!(refused.is_some(), patience < 30 * MS, "{patience}");
+        assert_eq!(refused.is_some(), timeout < 30 * MS, "{timeout}");
         if let Some(refusal) = refused {
             assert_eq!(refusal.ready_at, Some(Time(30 * MS)));
             assert_eq!(machine.m.waiting().total(), 2, "it left no trace");
@@ -53,7 +53,7 @@ fn r132_a_deadline_that_becomes_impossible_is_refused_when_it_ends_at_the_latest
     let mut machine = Machine::with_rate(100, 1);
     machine.add(once(0, USER), 0);
     let hasty = machine
-        .add(Habit { patience: Some(15 * MS), ..once(1, AcquireRequest::one(Priority::Background)) }, 0);
+        .add(Habit { timeout: Some(15 * MS), ..once(1, AcquireRequest::one(Priority::Background)) }, 0);
     machine.run(5 * MS);
     // The call would have met its deadline until user calls came.
     for slot in 2..6 {
@@ -71,7 +71,7 @@ fn r132_a_call_stopped_until_long_after_its_deadline_is_not_served() {
     for (awake, served) in [(20 * MS + GRACE.0, 1), (20 * MS + GRACE.0 + 1, 0), (YEAR, 0)] {
         let mut machine = Machine::with_rate(100, 1);
         machine.add(once(0, USER), 0);
-        let hasty = machine.add(Habit { patience: Some(20 * MS), ..once(1, USER) }, 0);
+        let hasty = machine.add(Habit { timeout: Some(20 * MS), ..once(1, USER) }, 0);
         machine.run(5 * MS);
         machine.threads[hasty].stopped = true;
         machine.run(awake);
@@ -87,24 +87,24 @@ fn r132_zero_year_long_and_endless_timeouts_are_kept() {
     let daily =
         RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(YEAR / 2)) };
     let mut machine = Machine::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() });
-    let now = machine.add(Habit { patience: Some(0), ..once(0, USER) }, 0);
-    let never = machine.add(Habit { patience: Some(0), ..once(1, USER) }, 0);
-    let patient = machine.add(Habit { patience: Some(YEAR), ..once(2, USER) }, 0);
-    let late = machine.add(Habit { patience: Some(YEAR - 1), ..once(3, USER) }, 0);
-    let endless = machine.add(Habit { patience: Some(u64::MAX), ..once(4, USER) }, 0);
+    let now = machine.add(Habit { timeout: Some(0), ..once(0, USER) }, 0);
+    let never = machine.add(Habit { timeout: Some(0), ..once(1, USER) }, 0);
+    let long = machine.add(Habit { timeout: Some(YEAR), ..once(2, USER) }, 0);
+    let late = machine.add(Habit { timeout: Some(YEAR - 1), ..once(3, USER) }, 0);
+    let endless = machine.add(Habit { timeout: Some(u64::MAX), ..once(4, USER) }, 0);
     machine.run(3 * SECOND);
     let grants: Vec<u64> = machine.threads.iter().map(|thread| thread.grants).collect();
     assert_eq!(grants, [1, 0, 0, 0, 0]);
     assert_eq!(machine.threads[now].refused, None);
     assert!(machine.threads[never].refused.is_some());
     assert_eq!(machine.threads[late].refused.and_then(|refusal| refusal.ready_at), Some(Time(YEAR)));
-    assert_eq!(machine.waiting(), [patient, endless]);
+    assert_eq!(machine.waiting(), [long, endless]);
     // A check per second would be too many to simulate, so both threads are stopped in between.
-    for (half, thread) in [(1, patient), (2, endless)] {
-        machine.threads[patient].stopped = true;
+    for (half, thread) in [(1, long), (2, endless)] {
+        machine.threads[long].stopped = true;
         machine.threads[endless].stopped = true;
         machine.run(half * (YEAR / 2));
-        machine.threads[patient].stopped = false;
+        machine.threads[long].stopped = false;
         machine.threads[endless].stopped = false;
         machine.run(half * (YEAR / 2) + 2 * SECOND);
         assert_eq!(machine.threads[thread].grants, 1);

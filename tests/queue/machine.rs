@@ -21,7 +21,7 @@ pub struct Habit {
     pub call: u64,
     /// The delay from the wake time, or from being woken, to the check.
     pub lateness: u64,
-    pub patience: Option<u64>,
+    pub timeout: Option<u64>,
     pub can_be_woken: bool,
     /// The number of calls that it makes.
     pub calls: u64,
@@ -36,7 +36,7 @@ impl Habit {
             request,
             call: 0,
             lateness: 0,
-            patience: None,
+            timeout: None,
             can_be_woken: true,
             calls: u64::MAX,
         }
@@ -174,7 +174,7 @@ impl Machine {
                     group: habit.group,
                     request: habit.request,
                     deadline: Time(
-                        habit.patience.map_or(u64::MAX, |patience| self.now.saturating_add(patience)),
+                        habit.timeout.map_or(u64::MAX, |timeout| self.now.saturating_add(timeout)),
                     ),
                     can_be_woken: habit.can_be_woken,
                 };
@@ -238,7 +238,7 @@ impl Machine {
         let Wake::One(place) = wake else { return };
         self.wakes += 1;
         let thread = self.places[&place];
-        let State::Waits(wait, at) = self.threads[thread].state else { panic!("rung, but awake") };
+        let State::Waits(wait, at) = self.threads[thread].state else { panic!("woken, but awake") };
         let at = at.min(self.now + self.threads[thread].habit.lateness);
         self.set(thread, State::Waits(wait, at));
     }

@@ -231,8 +231,8 @@ impl Oracle {
                 None => true,
             };
             if sooner && w.can_be_woken && w.wake_at > now + NOT_WORTH_A_WAKE {
-                let rung = self.waiters.iter_mut().find(|o| o.arrival == w.arrival).expect("it waits");
-                rung.wake_at = now;
+                let woken = self.waiters.iter_mut().find(|o| o.arrival == w.arrival).expect("it waits");
+                woken.wake_at = now;
                 return Wake::One(w.wait.place);
             }
         }

@@ -14,7 +14,7 @@ pub enum Op {
         group: u64,
         cost: [u64; 2],
         priority: Priority,
-        patience: Option<u64>,
+        timeout: Option<u64>,
         can_be_woken: bool,
     },
     /// The call with the earliest wake time checks, this much late.
@@ -49,12 +49,12 @@ pub fn cost() -> impl Strategy<Value = [u64; 2]> {
 
 pub fn op() -> impl Strategy<Value = Op> {
     let index = any::<prop::sample::Index>;
-    let patience =
+    let timeout =
         prop::option::weighted(0.3, prop_oneof![0u64..3 * SECOND, Just(0), Just(365 * 86_400 * SECOND)]);
     prop_oneof![
-        10 => (0u64..5, 0u64..5, cost(), priority(), patience, prop::bool::weighted(0.8)).prop_map(
-            |(slot, group, cost, priority, patience, can_be_woken)| {
-                Op::Enter { slot, group, cost, priority, patience, can_be_woken }
+        10 => (0u64..5, 0u64..5, cost(), priority(), timeout, prop::bool::weighted(0.8)).prop_map(
+            |(slot, group, cost, priority, timeout, can_be_woken)| {
+                Op::Enter { slot, group, cost, priority, timeout, can_be_woken }
             }
         ),
         10 => prop_oneof![3 => Just(0u64), 2 => 0u64..200_000, 1 => 0..30 * MS].prop_map(|late| Op::Sleep { late }),
@@ -248,9 +248,9 @@ impl Pair {
     pub fn step(&mut self, op: &Op, policies: &[Policy]) -> Result<(), TestCaseError> {
         let chosen = |index: &prop::sample::Index, n: usize| (n > 0).then(|| index.index(n));
         match op {
-            Op::Enter { slot, group, cost, priority, patience, can_be_woken } => {
+            Op::Enter { slot, group, cost, priority, timeout, can_be_woken } => {
                 let request = self.request(*cost, *priority);
-                let deadline = patience.map_or(u64::MAX, |patience| self.now + patience);
+                let deadline = timeout.map_or(u64::MAX, |timeout| self.now + timeout);
                 let wait =
                     QueueTicket { place: 0, number: 0, until: Time(0), timed: false, suspects_dead: false };
                 self.enter(Waiter {

@@ -81,12 +81,12 @@ proptest! {
         let mut waits: Vec<(u64, QueueTicket)> = Vec::new();
         for op in &ops {
             match op {
-                Op::Enter { slot, group, cost, priority, patience, can_be_woken } => {
+                Op::Enter { slot, group, cost, priority, timeout, can_be_woken } => {
                     let who = NewWaiter {
                         owner: slot + 2,
                         group: *group,
                         request: AcquireRequest { cost: [cost[0], cost[1], 0, 0], priority: *priority },
-                        deadline: Time(patience.map_or(u64::MAX, |patience| now.saturating_add(patience))),
+                        deadline: Time(timeout.map_or(u64::MAX, |timeout| now.saturating_add(timeout))),
                         can_be_woken: *can_be_woken,
                     };
                     if let (QueueOutcome::Waiting(wait), _) = kernel::enter(&mut m, &who, Time(now)) {
@@ -132,13 +132,13 @@ proptest! {
     /// R131: groups that always wait get the same amount of budget, to within the cost of one call of each.
     #[test]
     fn shares_are_fair_within_one_cost_and_no_budget_is_unused(
-        parties in prop::collection::vec((1u64..8, 1u64..12), 2..7),
+        groups in prop::collection::vec((1u64..8, 1u64..12), 2..7),
         limit in 50u64..3000,
         lateness in prop_oneof![Just(0u64), 0u64..80_000],
     ) {
         let burst = 24;
         let mut machine = Machine::with_rate(limit, burst);
-        for (slot, (threads, cost)) in parties.iter().enumerate() {
+        for (slot, (threads, cost)) in groups.iter().enumerate() {
             for _ in 0..*threads {
                 let request = AcquireRequest::requests(*cost, Priority::User);
                 machine.add(Habit { lateness, ..Habit::of(slot as u64, request) }, 0);
@@ -147,17 +147,17 @@ proptest! {
         machine.run(SECOND);
         let start = machine.log.len();
         machine.run(6 * SECOND);
-        let mut got = vec![0u64; parties.len()];
+        let mut got = vec![0u64; groups.len()];
         for served in &machine.log[start..] {
             got[machine.threads[served.thread].habit.owner as usize - 2] += served.cost[0];
-            for (a, (_, cost_a)) in parties.iter().enumerate() {
-                for (b, (_, cost_b)) in parties.iter().enumerate().take(a) {
-                    prop_assert!(got[a].abs_diff(got[b]) <= 2 * (cost_a + cost_b), "{:?} of {:?}", got, parties);
+            for (a, (_, cost_a)) in groups.iter().enumerate() {
+                for (b, (_, cost_b)) in groups.iter().enumerate().take(a) {
+                    prop_assert!(got[a].abs_diff(got[b]) <= 2 * (cost_a + cost_b), "{:?} of {:?}", got, groups);
                 }
             }
         }
         let all: u64 = machine.log.iter().map(|served| served.cost[0]).sum();
-        let dearest = parties.iter().map(|party| party.1).max().expect("some");
+        let dearest = groups.iter().map(|group| group.1).max().expect("some");
         prop_assert!(all <= burst + 6 * limit);
         prop_assert!(all + dearest + lateness * limit / SECOND + 1 >= burst + 6 * limit, "{} of {}", all, burst + 6 * limit);
     }

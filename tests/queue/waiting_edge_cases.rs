@@ -309,18 +309,18 @@ fn a_process_attaches_to_a_successor_once_for_all_its_waiting_threads() {
 #[test]
 fn r131_many_waiters_killed_together_are_reclaimed_by_the_next_call() {
     // Starting a program is slow on Windows.
-    const CROWD: usize = if cfg!(windows) { 12 } else { 80 };
+    const WAITERS: usize = if cfg!(windows) { 12 } else { 80 };
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
     let _permit = limiter.acquire(&Request::new()).unwrap();
     let wait = || {
         Running::start(children::command(&[], concat!(module_path!(), "::role_that_waits"), directory.path()))
     };
-    let mut crowd: Vec<Running> = (0..CROWD).map(|_| wait()).collect();
+    let mut waiters: Vec<Running> = (0..WAITERS).map(|_| wait()).collect();
     let raw = Raw::map(&segment_path(directory.path()));
     let waiting = || raw.word(layout::WAITING).load(Ordering::Relaxed);
-    assert!(eventually(|| waiting() == CROWD as u64));
-    crowd.iter_mut().for_each(Running::kill);
+    assert!(eventually(|| waiting() == WAITERS as u64));
+    waiters.iter_mut().for_each(Running::kill);
     // Most of their wake times are still in the future.
     assert!(limiter.try_acquire(&Request::new()).is_err());
     assert_eq!(waiting(), 0);
@@ -338,7 +338,7 @@ fn r131_a_large_group_keeps_its_order_when_some_of_its_calls_leave() {
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
     let _permit = limiter.acquire(&Request::new()).unwrap();
-    let (patient, last, awake) =
+    let (long, last, awake) =
         (Request::new(), Request::new().timeout(Duration::from_secs(3600)), Cell::new(false));
     let enter = |request| {
         let mut call = queued(&limiter, request, &awake);
@@ -346,7 +346,7 @@ fn r131_a_large_group_keeps_its_order_when_some_of_its_calls_leave() {
         call
     };
     // More than one transaction can move.
-    let mut group: Vec<_> = (0..300).map(|_| enter(&patient)).collect();
+    let mut group: Vec<_> = (0..300).map(|_| enter(&long)).collect();
     drop(group.drain(..3));
     let _last = enter(&last);
     let queue = limiter.snapshot().unwrap().queue;

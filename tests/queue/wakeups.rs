@@ -66,33 +66,33 @@ fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> 
         RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::Gcra, rate, Duration::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
     let mut memory = LocalMemory::new(&policy);
-    let mut people: Vec<Thread> = Vec::new();
+    let mut waiters: Vec<Thread> = Vec::new();
     for (group, threads) in threads.iter().enumerate() {
-        people.extend((0..*threads).map(|_| Thread { group: group as u64 + 1, wait: None, alarm: 0 }));
+        waiters.extend((0..*threads).map(|_| Thread { group: group as u64 + 1, wait: None, alarm: 0 }));
     }
     let (start, mut dice) = (1000 * SECOND, Dice(7));
     let (from, end) = (start + SECOND, start + SECOND + seconds * SECOND);
     let mut alarms: BinaryHeap<Reverse<(u64, usize, u64)>> = BinaryHeap::new();
     let mut number = 0;
-    let mut set = |alarms: &mut BinaryHeap<_>, people: &mut [Thread], who: usize, at: u64| {
+    let mut set = |alarms: &mut BinaryHeap<_>, waiters: &mut [Thread], who: usize, at: u64| {
         number += 1;
-        people[who].alarm = number;
+        waiters[who].alarm = number;
         alarms.push(Reverse((at, who, number)));
     };
-    for who in 0..people.len() {
-        set(&mut alarms, &mut people, who, start + dice.below(1000 * MICROSECOND));
+    for who in 0..waiters.len() {
+        set(&mut alarms, &mut waiters, who, start + dice.below(1000 * MICROSECOND));
     }
     let mut tally = Tally { grants: vec![0; threads.len()], ..Tally::default() };
     while let Some(Reverse((now, who, alarm))) = alarms.pop() {
         if now > end {
             break;
         }
-        if people[who].alarm != alarm {
+        if waiters[who].alarm != alarm {
             continue;
         }
         let counted = u64::from(now >= from);
         let owner = who as u64 + 2;
-        let (outcome, wake) = match people[who].wait {
+        let (outcome, wake) = match waiters[who].wait {
             Some(wait) => {
                 tally.looks += counted;
                 look(&mut memory, owner, &wait, Time(now))
@@ -100,7 +100,7 @@ fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> 
             None => {
                 let newcomer = NewWaiter {
                     owner,
-                    group: people[who].group,
+                    group: waiters[who].group,
                     request: AcquireRequest::one(Priority::Background),
                     deadline: Time(u64::MAX),
                     can_be_woken: true,
@@ -111,23 +111,23 @@ fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> 
         match outcome {
             QueueOutcome::Granted(ticket) => {
                 decide::release(&mut memory, who, &ticket);
-                people[who].wait = None;
-                tally.grants[people[who].group as usize - 1] += counted;
+                waiters[who].wait = None;
+                tally.grants[waiters[who].group as usize - 1] += counted;
                 let at = now + 1 + dice.below(world.pause);
-                set(&mut alarms, &mut people, who, at);
+                set(&mut alarms, &mut waiters, who, at);
             }
             QueueOutcome::Waiting(wait) => {
-                people[who].wait = Some(wait);
+                waiters[who].wait = Some(wait);
                 let at = wait.until.0.max(now) + dice.below(world.late);
-                set(&mut alarms, &mut people, who, at);
+                set(&mut alarms, &mut waiters, who, at);
             }
             outcome => panic!("{outcome:?}"),
         }
         if let Wake::One(place) = wake {
             tally.wakes += counted;
-            let rung = people.iter().position(|thread| thread.wait.is_some_and(|wait| wait.place == place));
-            let rung = rung.expect("somebody waits where it is rung");
-            set(&mut alarms, &mut people, rung, now + world.wake);
+            let woken = waiters.iter().position(|thread| thread.wait.is_some_and(|wait| wait.place == place));
+            let woken = woken.expect("somebody waits where it is woken");
+            set(&mut alarms, &mut waiters, woken, now + world.wake);
         }
     }
     tally

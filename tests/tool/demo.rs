@@ -120,7 +120,7 @@ fn the_plain_demo_prints_its_lines_in_this_order() {
     let told = text(&output.stdout);
     // The number of calls under way differs from run to run.
     let told: String =
-        told.lines().filter(|line| !line.starts_with("told")).map(|line| format!("{line}\n")).collect();
+        told.lines().filter(|line| !line.starts_with("probe")).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(without_figures(&told));
     demo_run.is_empty();
 }
@@ -155,9 +155,9 @@ fn the_json_of_the_demo_has_every_figure_and_confirms_the_promise() {
         assert!(sum("ok", "programs") <= burst + 10, "{object}");
     }
     assert_eq!(object["with"]["total"]["throttled"], 0);
-    let told = &object["told"];
-    assert_eq!(told["retry_after_ns"], 1_000_000_000_u64);
-    assert_eq!(told["own_calls"], 0, "the program that received the 429 waits: {object}");
+    let probe = &object["probe"];
+    assert_eq!(probe["retry_after_ns"], 1_000_000_000_u64);
+    assert_eq!(probe["own_calls"], 0, "the program that received the 429 waits: {object}");
     demo_run.is_empty();
 }
 

@@ -183,12 +183,15 @@ fn record_reports_the_advice_and_the_limiter() {
     let home = Home::new();
     let keys = "consec429 error_ratio name outcome_class retry samples state transitions wait_at_most_ns wait_ns wait_source";
     let answer = home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "30", "--json"]);
-    let told = object("record", &answer, 0, keys);
+    let recorded = object("record", &answer, 0, keys);
     assert_eq!(
-        (&told["name"], &told["outcome_class"], &told["retry"]),
+        (&recorded["name"], &recorded["outcome_class"], &recorded["retry"]),
         (&"tmdb".into(), &"429".into(), &true.into())
     );
-    assert_eq!((&told["wait_source"], &told["wait_ns"]), (&"retry_after".into(), &30_000_000_000_u64.into()));
+    assert_eq!(
+        (&recorded["wait_source"], &recorded["wait_ns"]),
+        (&"retry_after".into(), &30_000_000_000_u64.into())
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ const KEYS: [&str; 8] =
     ["state", "event", "sleep", "consec429", "err_rate_30s", "rate", "sem", "retry_after"];
 
 /// Every timer is short, and few outcomes are needed.
-pub const NERVOUS: &str = r#"
+pub const SENSITIVE: &str = r#"
     concurrency = 4
     [[rules]]
     algorithm = "token_bucket"
@@ -88,7 +88,7 @@ fn until_there_are(home: &Home, count: usize) {
 
 #[test]
 fn r114_a_line_of_logfmt_matches_the_sample() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     let answer = home.tool(&["--log", "-", "record", "api", "--status", "429", "--retry-after", "30"]);
     answer.succeeds();
     let lines: Vec<&str> = answer.err.lines().collect();
@@ -108,7 +108,7 @@ fn r114_a_line_of_logfmt_matches_the_sample() {
 
 #[test]
 fn r114_every_event_has_all_keys() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     record(&home, &[500, 429, 404, 200, 429, 429, 429]);
     logged(&home, &["--log-level", "debug", "force", "api", "offline"]).succeeds();
     assert_eq!(logged(&home, &["--log-level", "debug", "acquire", "api", "--now"]).code, 75);
@@ -144,7 +144,7 @@ fn r114_every_event_has_all_keys() {
 /// Includes a line with only the required fields.
 #[test]
 fn r114_repaired_damage_is_logged_with_all_keys() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     // The newest time of the limiter, far in the future.
     let mut bytes = std::fs::read(home.path().join("api.shm")).unwrap();
     let at = shmlimit_segment::layout::CORE * 8;
@@ -163,7 +163,7 @@ fn r114_repaired_damage_is_logged_with_all_keys() {
 
 #[test]
 fn r115_every_reason_of_the_five_states_is_logged() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     // Each outcome comes from its own process, so more than a millisecond after the previous one.
     record(&home, &[429, 429, 429, 429]);
     until_there_are(&home, 3);
@@ -193,7 +193,7 @@ fn r115_every_reason_of_the_five_states_is_logged() {
 #[test]
 fn r115_the_other_reasons_are_logged() {
     // The sleep outlasts the test, however long a program takes to start.
-    let config = NERVOUS.replace("sleep_after = \"1ms\"", "sleep_after = \"1h\"").replace("50ms", "5m");
+    let config = SENSITIVE.replace("sleep_after = \"1ms\"", "sleep_after = \"1h\"").replace("50ms", "5m");
     let home = home("api", &config);
     record(&home, &[500, 500, 500, 429, 429, 429, 429, 429]);
     assert_eq!(transitions(&home), ["normal throttle error_ratio", "throttle sleep consec_429"]);
@@ -215,7 +215,7 @@ fn r115_every_reason_of_a_consecutive_breaker_is_logged() {
 /// Four processes find at the same time that a sleep is over: one of them ends it, and only that one logs it.
 #[test]
 fn r115_a_transition_that_four_processes_race_for_is_logged_once() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     for _ in 0..10 {
         logged(&home, &["force", "api", "normal"]).succeeds();
         logged(&home, &["force", "api", "sleep"]).succeeds();
@@ -240,7 +240,7 @@ fn r115_a_transition_that_four_processes_race_for_is_logged_once() {
 /// Opening a limiter applies environment variables. That may be the moment at which a sleep is found to be over.
 #[test]
 fn r115_a_transition_found_while_applying_the_environment_is_logged() {
-    let home = home("api", &NERVOUS.replace("\"50ms\"", "\"1ms\""));
+    let home = home("api", &SENSITIVE.replace("\"50ms\"", "\"1ms\""));
     let log = log_of(&home);
     for round in 0..10 {
         logged(&home, &["force", "api", "sleep"]).succeeds();

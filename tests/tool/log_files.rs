@@ -1,7 +1,7 @@
 //! The files of the log: rotation, many writers, links and files that cannot be written (R117).
 
 use crate::cli::{Home, binary};
-use crate::log::{NERVOUS, home, log_of};
+use crate::log::{SENSITIVE, home, log_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ fn r117_the_volume_is_bounded() {
 
 #[test]
 fn a_log_that_cannot_be_written_is_noted_once_and_stops_nothing() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     let missing = home.path().join("no-such-place").join("log");
     let mut logs = vec![missing.to_str().unwrap(), home.path().to_str().unwrap()];
     if cfg!(unix) {
@@ -105,7 +105,7 @@ fn a_log_that_cannot_be_written_is_noted_once_and_stops_nothing() {
 
 #[test]
 fn no_log_is_written_without_an_option_or_variable() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     let answer = home.tool(&["record", "api", "--status", "429"]);
     answer.succeeds();
     assert_eq!(answer.err, "");
@@ -113,7 +113,7 @@ fn no_log_is_written_without_an_option_or_variable() {
 
 #[test]
 fn wrong_options_are_refused_and_wrong_variables_only_noted() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     home.tool(&["--log", "-", "--log-level", "loud", "status"]).fails(2, &["error, warn, info or debug"]);
     home.tool(&["--log", "-", "--log-format", "xml", "status"]).fails(2, &["logfmt or json"]);
     home.tool(&["--log", "-", "--log-size", "3 parsecs", "status"]).fails(2, &["10MB"]);
@@ -131,7 +131,7 @@ fn wrong_options_are_refused_and_wrong_variables_only_noted() {
 
 #[test]
 fn the_level_selects_the_logged_events() {
-    let home = home("api", NERVOUS);
+    let home = home("api", SENSITIVE);
     let record = ["record", "api", "--status", "429", "--retry-after", "1"];
     let answer = home.tool(&[&["--log", "-", "--log-level", "warn"], &record[..]].concat());
     assert!(answer.err.contains("gate_closed") && !answer.err.contains("event=backoff"), "{}", answer.err);

@@ -256,8 +256,8 @@ fn the_documentation_names_exactly_the_existing_metrics() {
     let there = names(with_everything().tool(&["metrics"]).succeeds());
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `shmlimit_"));
-    let told: BTreeSet<String> = rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect();
-    assert_eq!(told, there);
+    let listed: BTreeSet<String> = rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(listed, there);
 }
 
 #[test]

@@ -145,16 +145,16 @@ fn a_request_must_be_complete_in_time() {
     let server = Server::start(&home, &[]);
     let mut stream = server.connect();
     stream.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
-    let (until, mut told) = (Instant::now() + Duration::from_secs(60), Vec::new());
+    let (until, mut answer) = (Instant::now() + Duration::from_secs(60), Vec::new());
     stream.write_all(b"GET /").unwrap();
-    while told.is_empty() && Instant::now() < until {
+    while answer.is_empty() && Instant::now() < until {
         let _ = stream.write_all(b"x");
         let mut part = [0; 100];
         if let Ok(count) = stream.read(&mut part) {
-            told.extend_from_slice(&part[..count]);
+            answer.extend_from_slice(&part[..count]);
         }
     }
-    assert!(told.starts_with(b"HTTP/1.1 408 Request Timeout"), "{}", String::from_utf8_lossy(&told));
+    assert!(answer.starts_with(b"HTTP/1.1 408 Request Timeout"), "{}", String::from_utf8_lossy(&answer));
 }
 
 /// A page in a browser can make its own name resolve to this server (DNS rebinding), but it cannot change the name in

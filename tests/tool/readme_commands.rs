@@ -68,7 +68,7 @@ fn put(file: &Path, text: &str) {
 }
 
 /// A directory with `shmlimit` and `cargo` for the path, and the samples.
-fn workshop() -> tempfile::TempDir {
+fn prepared_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let bin = directory.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -136,7 +136,7 @@ fn run_all(document: &'static str, directory: &Path) -> (usize, usize) {
 
 #[test]
 fn every_command_of_the_readme_runs_and_shows_the_documented_output() {
-    let (commands, shown) = run_all(README, workshop().path());
+    let (commands, shown) = run_all(README, prepared_directory().path());
     assert!(commands >= 10 && shown >= 2, "{commands} commands, {shown} outputs");
 }
 
@@ -154,7 +154,7 @@ fn example() -> Web {
 
 #[test]
 fn every_command_of_the_shell_guide_runs_and_shows_the_documented_output() {
-    let (directory, web) = (workshop(), example());
+    let (directory, web) = (prepared_directory(), example());
     put(&directory.path().join("bin/curl"), &CURL.replace("$WEB", &web.url()));
     let (commands, shown) = run_all(SHELL, directory.path());
     assert!(commands >= 30 && shown >= 3, "{commands} commands, {shown} outputs");
@@ -172,12 +172,12 @@ fn the_first_two_commands_of_the_readme_need_no_other_setup() {
         .collect();
     assert_eq!(commands[0], "cargo install --path cli\nshmlimit demo\n");
     // The second command works on its own; the demo creates nothing for it.
-    assert_eq!(run(workshop().path(), &commands[1]).lines().count(), 20);
+    assert_eq!(run(prepared_directory().path(), &commands[1]).lines().count(), 20);
 }
 
 #[test]
 fn the_shell_sample_runs() {
-    let directory = workshop();
+    let directory = prepared_directory();
     let mut lines: Vec<String> =
         run(directory.path(), "seq 1 12 | examples/fetch-all.sh").lines().map(str::to_owned).collect();
     lines.sort();
@@ -187,7 +187,7 @@ fn the_shell_sample_runs() {
 
 #[test]
 fn an_unknown_command_would_fail_this_test() {
-    let directory = workshop();
+    let directory = prepared_directory();
     let failed = std::panic::catch_unwind(|| run(directory.path(), "cargo frobnicate"));
     assert!(failed.is_err());
 }

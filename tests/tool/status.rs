@@ -58,8 +58,8 @@ fn status_lists_permit_holders_and_waiting_calls() {
     let nothing: &[&str] = if cfg!(unix) { &["true"] } else { &commands::NOTHING };
     let waiting = [&["run", "web", "--priority", "user", "--"], nothing].concat();
     let mut first = start_waiting(&home, "web", &waiting, &[]);
-    let patient = [&["run", "web", "--cost", "3", "--timeout", "1h", "--"], nothing].concat();
-    let mut second = start_waiting(&home, "web", &patient, &[]);
+    let long = [&["run", "web", "--cost", "3", "--timeout", "1h", "--"], nothing].concat();
+    let mut second = start_waiting(&home, "web", &long, &[]);
     let text = shown(&home, "web");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     screen!(home, "queue", text);

@@ -14,8 +14,8 @@ const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
 fn r136_status_shows_who_waits_in_order_of_service() {
     let home = Home::with(&ONE);
     let holder = Holder::new(&home, "one");
-    let patient = [&["run", "one", "--timeout", "365d", "--"][..], &NOTHING].concat();
-    let first = start_waiting(&home, "one", &patient, &[]);
+    let long = [&["run", "one", "--timeout", "365d", "--"][..], &NOTHING].concat();
+    let first = start_waiting(&home, "one", &long, &[]);
     let second = start_waiting(&home, "one", &["acquire", "one"], &[]);
     let urgent = start_waiting(&home, "one", &["acquire", "one", "--priority", "user", "--cost", "3"], &[]);
     let status = home.status("one");
@@ -181,9 +181,9 @@ fn timeouts_of_zero_and_of_a_year_are_accepted() {
     let holder = Holder::new(&home, "one");
     home.tool(&["acquire", "one", "--timeout", "0"])
         .fails(75, &["the only call allowed at a time is in flight", "when a call ends"]);
-    let mut patient = start_waiting(&home, "one", &["acquire", "one", "--timeout", "365d"], &[]);
+    let mut long = start_waiting(&home, "one", &["acquire", "one", "--timeout", "365d"], &[]);
     holder.let_go();
-    assert_eq!(patient.wait().unwrap().code(), Some(0));
+    assert_eq!(long.wait().unwrap().code(), Some(0));
 }
 
 #[test]

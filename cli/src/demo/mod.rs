@@ -283,7 +283,7 @@ impl Reporter {
         match self {
             Reporter::Picture(_) => output::line(&view::conclusion(results, Paint::for_stdout())),
             Reporter::Lines(_) => {
-                output::line(&format!("told     {}\n\n{}\n", results.probe_text(), view::table(results)))?;
+                output::line(&format!("probe    {}\n\n{}\n", results.probe_text(), view::table(results)))?;
                 output::line(&view::conclusion(results, Paint::for_stdout()))
             }
             Reporter::Silent => output::line(&results.to_json().to_string()),

@@ -166,7 +166,7 @@ impl Results {
             "programs": programs,
             "without": half(Half::Without),
             "with": half(Half::With),
-            "told": probe,
+            "probe": probe,
             "held": self.failed_expectation().is_none(),
         })
     }

@@ -67,8 +67,8 @@ fn wait(this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<OwnedGrant
     // count.
     let limiter = this.as_unbound();
     let stop = || {
-        let tells = std::mem::take(&mut is_first);
-        if !tells && !checks_signals {
+        let notifies = std::mem::take(&mut is_first);
+        if !notifies && !checks_signals {
             return false;
         }
         // SAFETY: the main thread released Python's lock below. It may take the lock back as long as the
@@ -76,8 +76,8 @@ fn wait(this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<OwnedGrant
         // at the beginning of its wait.
         raised = unsafe {
             Python::attach_unchecked(|py| {
-                let told = if tells { notice.waits(limiter.bind(py), asked) } else { Ok(()) };
-                told.and_then(|()| if checks_signals { py.check_signals() } else { Ok(()) }).err()
+                let notified = if notifies { notice.waits(limiter.bind(py), asked) } else { Ok(()) };
+                notified.and_then(|()| if checks_signals { py.check_signals() } else { Ok(()) }).err()
             })
         };
         raised.is_some()

@@ -29,15 +29,15 @@ thread_local! {
 
 /// Stores the events of the library. The extension module has its own copy of `tracing`, so other modules do not
 /// see this subscriber.
-struct Keeper;
+struct EventCollector;
 
 /// Starts storing events.
 pub fn keep() {
     // This fails if it was done before, in an interpreter that imports the module a second time.
-    drop(tracing::subscriber::set_global_default(Keeper));
+    drop(tracing::subscriber::set_global_default(EventCollector));
 }
 
-impl Subscriber for Keeper {
+impl Subscriber for EventCollector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "shmlimit" && *metadata.level() <= Level::INFO
     }

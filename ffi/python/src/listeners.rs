@@ -29,18 +29,18 @@ pub struct WaitNotice {
     /// The time that had passed on the test clock before the call. Such a clock moves instead of letting the call
     /// sleep.
     elapsed: Option<Duration>,
-    told: bool,
+    notified: bool,
 }
 
 impl WaitNotice {
     /// The notice of a call that does not wait yet.
     pub fn new(limiter: &Limiter) -> WaitNotice {
-        WaitNotice { elapsed: limiter.clock_elapsed(), told: false }
+        WaitNotice { elapsed: limiter.clock_elapsed(), notified: false }
     }
 
     /// The call waits: calls `on_wait`.
     pub fn waits(&mut self, this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<()> {
-        if std::mem::replace(&mut self.told, true) {
+        if std::mem::replace(&mut self.notified, true) {
             return Ok(());
         }
         tell(this, "on_wait", || wait_notice(asked, this))

@@ -36,9 +36,9 @@ impl EnqueuedCall {
     fn notice(&self, work: impl FnOnce(&mut WaitNotice) -> PyResult<()>) -> PyResult<()> {
         let lock = || self.notice.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notice = *lock();
-        let told = work(&mut notice);
+        let stepped = work(&mut notice);
         *lock() = notice;
-        told
+        stepped
     }
 
     fn inner(&self) -> MutexGuard<'_, Option<shmlimit::PendingAcquire>> {

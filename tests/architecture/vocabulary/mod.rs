@@ -107,9 +107,9 @@ fn enumerations_have_the_same_names_in_every_door() {
             problems.push(format!("there is no enum `{name}` with names"));
             continue;
         };
-        let told: BTreeSet<String> = row.names("Names").into_iter().collect();
-        if told != *rust {
-            problems.push(format!("{name} has the names {rust:?}, and the row says {told:?}"));
+        let listed: BTreeSet<String> = row.names("Names").into_iter().collect();
+        if listed != *rust {
+            problems.push(format!("{name} has the names {rust:?}, and the row says {listed:?}"));
         }
         // `429`=`THROTTLED`: not every name can be part of an identifier.
         let spelled = row.pairs("Spelled in C");

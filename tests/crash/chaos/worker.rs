@@ -24,15 +24,15 @@ const NOBODY: u32 = 65534;
 /// Calls that take longer than this, in nanoseconds, are logged.
 pub const SLOW: u64 = 1_000_000_000;
 
-fn told(what: &str) -> Option<String> {
+fn setting(what: &str) -> Option<String> {
     std::env::var(format!("{PREFIX}{what}")).ok()
 }
 
 /// Runs the role that this process was started for, if there is one.
 pub fn run_role() {
-    let Some(role) = told("ROLE") else { return };
-    let path = PathBuf::from(told("PATH").unwrap());
-    let mut random = Random(told("SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1));
+    let Some(role) = setting("ROLE") else { return };
+    let path = PathBuf::from(setting("PATH").unwrap());
+    let mut random = Random(setting("SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1));
     match role.as_str() {
         "worker" => work(&path, &mut random),
         "set" => {
@@ -110,7 +110,7 @@ fn is_refused_place(error: &Error) -> bool {
 }
 
 fn append(name: &str, bytes: &[u8]) {
-    let path = PathBuf::from(told("LOGS").unwrap()).join(name);
+    let path = PathBuf::from(setting("LOGS").unwrap()).join(name);
     if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) {
         let _ = file.write_all(bytes);
     }
@@ -122,8 +122,11 @@ fn note_error(error: &Error) {
 
 /// Opens a log of this process.
 fn log(kind: &str) -> File {
-    let path =
-        PathBuf::from(told("LOGS").unwrap()).join(format!("{kind}-{}-{}", std::process::id(), boot_time()));
+    let path = PathBuf::from(setting("LOGS").unwrap()).join(format!(
+        "{kind}-{}-{}",
+        std::process::id(),
+        boot_time()
+    ));
     OpenOptions::new().append(true).create_new(true).open(path).unwrap()
 }
 
@@ -142,11 +145,11 @@ fn work(path: &Path, random: &mut Random) {
     die_with_the_parent();
     let mut logs = Logs { api: log("log"), quota: log("quota"), slow: log("slow") };
     let Some(limiter) = attach(path, "api", &api()) else { return };
-    let quota = match told("NO_QUOTA") {
+    let quota = match setting("NO_QUOTA") {
         Some(_) => None,
         None => attach(path, "quota", &self::quota()),
     };
-    if told("DROP").is_some() {
+    if setting("DROP").is_some() {
         setgroups(&[]).and_then(|()| setgid(Gid::from_raw(NOBODY))).unwrap();
         setuid(Uid::from_raw(NOBODY)).unwrap();
         die_with_the_parent();
@@ -195,10 +198,10 @@ fn attach(path: &Path, name: &str, policy: &Policy) -> Option<Limiter> {
 /// Makes one call, usually without waiting, because then the time of the grant is known precisely.
 fn call(limiter: &Limiter, logs: &mut Logs, random: &mut Random) {
     let request = Request::new().priority(Priority::ALL[random.below(3) as usize]);
-    let patience = Duration::from_millis(1 + random.below(100));
+    let timeout = Duration::from_millis(1 + random.below(100));
     let before = boot_time();
     let answer = match random.below(4) {
-        0 => limiter.acquire(&request.timeout(patience)),
+        0 => limiter.acquire(&request.timeout(timeout)),
         _ => limiter.try_acquire(&request),
     };
     let after = boot_time();
@@ -235,7 +238,7 @@ fn fork_a_child(limiter: &Limiter, random: &mut Random) {
         nix::unistd::alarm::set(10);
         // The child needs its own logs because logs are appended to. Without privileges it may be unable to create
         // one.
-        let path = PathBuf::from(told("LOGS").unwrap());
+        let path = PathBuf::from(setting("LOGS").unwrap());
         let name = |kind: &str| path.join(format!("{kind}-{}-{}", std::process::id(), boot_time()));
         let open = |kind: &str| OpenOptions::new().append(true).create_new(true).open(name(kind));
         if let (Ok(api), Ok(quota), Ok(slow)) = (open("log"), open("quota"), open("slow")) {
@@ -258,9 +261,9 @@ fn arrive(path: &Path) {
         Err(error) => panic!("{error}"),
     };
     limiter.set("concurrency", &CONCURRENCY.to_string()).unwrap();
-    let patient = Request::new().timeout(Duration::from_secs(20));
+    let waiting_request = Request::new().timeout(Duration::from_secs(20));
     let all: Vec<_> =
-        (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();
+        (0..CONCURRENCY).map(|_| limiter.acquire(&waiting_request).expect("a permit comes back")).collect();
     match limiter.try_acquire(&Request::new()) {
         Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
         other => panic!("one permit too many: {other:?}"),

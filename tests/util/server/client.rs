@@ -72,13 +72,13 @@ impl<'l> Client<'l> {
             "record" => {
                 let (grant, end) = (self.grants.pop().expect("a grant"), self.end.take().expect("a call"));
                 let before = boot_time();
-                in_words(before, &end.told(|outcome| grant.record(outcome).unwrap()))
+                in_words(before, &end.with_outcome(|outcome| grant.record(outcome).unwrap()))
             }
             // The same for a call without a grant.
             "tell" => {
                 let end = self.end.take().expect("a call");
                 let before = boot_time();
-                in_words(before, &end.told(|outcome| self.limiter.record(outcome).unwrap()))
+                in_words(before, &end.with_outcome(|outcome| self.limiter.record(outcome).unwrap()))
             }
             "call" => match self.obey("acquire").as_str() {
                 "granted" => {
@@ -135,7 +135,8 @@ impl<'l> Client<'l> {
         for _ in 0..times.parse().unwrap() {
             if let Ok(grant) = self.limiter.try_acquire(&Request::new()) {
                 called += 1;
-                http::get("127.0.0.1", self.port, path).told(|outcome| grant.record(outcome).unwrap());
+                http::get("127.0.0.1", self.port, path)
+                    .with_outcome(|outcome| grant.record(outcome).unwrap());
             }
         }
         format!("called {called}")
@@ -149,7 +150,7 @@ impl<'l> Client<'l> {
         while boot_time() < end {
             let grant = self.limiter.acquire(&Request::new()).unwrap();
             called += 1;
-            http::get("127.0.0.1", self.port, path).told(|outcome| grant.record(outcome).unwrap());
+            http::get("127.0.0.1", self.port, path).with_outcome(|outcome| grant.record(outcome).unwrap());
         }
         format!("called {called}")
     }

@@ -26,14 +26,14 @@ impl End {
         }
     }
 
-    /// Passes the outcome to `tell` in the limiter's type.
-    pub fn told<R>(&self, tell: impl FnOnce(&Outcome<'_>) -> R) -> R {
+    /// Passes the outcome to `work` in the limiter's type.
+    pub fn with_outcome<R>(&self, work: impl FnOnce(&Outcome<'_>) -> R) -> R {
         match self {
-            End::Failed(error) => tell(&Outcome::error(*error)),
+            End::Failed(error) => work(&Outcome::error(*error)),
             End::Answered(status, headers) => {
                 let headers: Vec<(&str, &str)> =
                     headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                tell(&Outcome::http(*status, &headers))
+                work(&Outcome::http(*status, &headers))
             }
         }
     }

@@ -47,14 +47,14 @@ pub fn run(limiter: &Limiter, port: u16, rest: &str) -> String {
             "never sent" => grant.cancel().unwrap(),
             "dropped" => drop(grant),
             "no answer" => {
-                End::Failed(NetError::ReadTimeout).told(|outcome| grant.record(outcome).unwrap());
+                End::Failed(NetError::ReadTimeout).with_outcome(|outcome| grant.record(outcome).unwrap());
             }
             "owned" => {
                 let end = http::get("127.0.0.1", port, "/a");
-                end.told(|outcome| grant.into_owned().record(outcome).unwrap());
+                end.with_outcome(|outcome| grant.into_owned().record(outcome).unwrap());
             }
             path => {
-                http::get("127.0.0.1", port, path).told(|outcome| grant.record(outcome).unwrap());
+                http::get("127.0.0.1", port, path).with_outcome(|outcome| grant.record(outcome).unwrap());
             }
         }
     }

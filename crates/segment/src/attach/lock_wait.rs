@@ -23,8 +23,8 @@ impl Segment {
     pub(crate) fn busy(&self, held: StillHeld) -> Error {
         let stopped = self.unchanged_for(&held) >= self.bounds.stall;
         // The holder may have died without this process being able to find out.
-        if let Err(blind @ Error::Liveness { .. }) = self.probe() {
-            return blind;
+        if let Err(error @ Error::Liveness { .. }) = self.probe() {
+            return error;
         }
         let holder = slots::participant(&self.words, held.by).filter(|_| stopped);
         Error::Busy {

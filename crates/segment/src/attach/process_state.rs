@@ -42,13 +42,13 @@ pub(crate) const PERMITS_OUT: usize = 11;
 pub(crate) const ABSENT: u64 = 0;
 pub(crate) const ATTACHING: u64 = 1;
 
-/// Whether a tombstone has replaced a segment in memory.
+/// Whether a placeholder has replaced a segment in memory.
 #[derive(Debug, Default)]
 pub(crate) struct FileRelease(pub(crate) AtomicU32);
 
 impl FileRelease {
     pub(crate) const IN_USE: u32 = 0;
-    /// A thread is about to map the tombstone.
+    /// A thread is about to map the placeholder.
     pub(crate) const RELEASING: u32 = 1;
     pub(crate) const CLOSED: u32 = 2;
 }

@@ -26,7 +26,7 @@ impl Segment {
         self.process_state.word(process_state::RECLAIMED_AT).store(raw, Ordering::Relaxed);
         let waiters = self.waiters();
         let suspects = self.suspicious(attachment, &waiters);
-        let reclaimed = self.forget_strangers(attachment, &suspects, deadline)?;
+        let reclaimed = self.remove_stale_entries(attachment, &suspects, deadline)?;
         let found = self.reclaim_dead(attachment, &suspects, deadline)?;
         // Processes often die together, for example all that were started from one terminal. Without this step they
         // would be found one by one.
@@ -87,7 +87,7 @@ impl Segment {
                 reclaimed += 1;
             }
         }
-        self.forget_strangers(attachment, &self.waiters(), deadline)?;
+        self.remove_stale_entries(attachment, &self.waiters(), deadline)?;
         Ok(reclaimed)
     }
 
@@ -120,28 +120,28 @@ impl Segment {
     /// Removes entries from the queue whose owner is not attached any more (only damage can leave them there), and
     /// entries whose deadline is over but whose owner could not leave. Such entries would keep all calls from the
     /// fast path.
-    fn forget_strangers(
+    fn remove_stale_entries(
         &self,
         attachment: &Attachment,
         waiters: &[EntryHead],
         deadline: &Deadline,
     ) -> Result<bool, Box<Error>> {
         let now = self.now(attachment);
-        let is_stranger = |entry_head: &EntryHead| {
+        let is_stale = |entry_head: &EntryHead| {
             !slots::is_entered(&self.words, entry_head.owner) || queue::has_given_up(entry_head, now)
         };
         // A count of waiters that do not exist would keep all calls from the fast path for ever.
         let miscounted = !self.waiting().is_empty() && self.sleepers().iter().all(|places| places.0 == 0);
-        if !miscounted && !waiters.iter().any(is_stranger) {
+        if !miscounted && !waiters.iter().any(is_stale) {
             return Ok(false);
         }
-        let (forgotten, wake) = self.transact(attachment, deadline, |tx, now| {
-            let forgotten = queue::abandon(tx, is_stranger);
+        let (removed, wake) = self.transact(attachment, deadline, |tx, now| {
+            let removed = queue::abandon(tx, is_stale);
             let wake = queue::changed(tx, now);
-            self.commit(tx).map(|()| (forgotten, wake))
+            self.commit(tx).map(|()| (removed, wake))
         })??;
         self.wake_within(attachment, wake, deadline);
-        Ok(forgotten > 0)
+        Ok(removed > 0)
     }
 
     /// Frees the slot of a dead participant. Returns whether the participant held anything, and which call to wake

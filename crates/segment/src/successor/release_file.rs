@@ -1,7 +1,7 @@
-//! Releases the file of a segment that has a successor, and maps a *tombstone* at its addresses.
+//! Releases the file of a segment that has a successor, and maps a *placeholder* at its addresses.
 //!
 //! Other threads may be reading the old segment, and grants may refer to it, so its addresses must stay valid. The
-//! tombstone is private memory at the same addresses. Every reader takes it for a retired segment. This thread maps
+//! placeholder is private memory at the same addresses. Every reader takes it for a retired segment. This thread maps
 //! it while it holds the segment's lock, so no other thread of this process is in a transaction on it. The lock is
 //! then released in the file itself, through a second mapping. docs/design/creation-and-replacement.md has the whole
 //! argument.
@@ -14,9 +14,9 @@ use crate::{lock, wake_word};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The version of a tombstone: even, and one that no segment ever reaches. So a read that began in the segment and
-/// ended in the tombstone is never taken for a consistent one.
-const TOMB_VERSION: u64 = u64::MAX - 1;
+/// The version of a placeholder: even, and one that no segment ever reaches. So a read that began in the segment and
+/// ended in the placeholder is never taken for a consistent one.
+const PLACEHOLDER_VERSION: u64 = u64::MAX - 1;
 
 /// How often the lock is tried, and the pause after each try. A holder that takes longer is stopped or has died.
 /// The segment is then kept until a later attempt.
@@ -28,30 +28,30 @@ impl Segment {
     /// resident memory is released. The call may be repeated.
     pub fn release_file(&self) {
         let FileRelease(state) = &self.file_release;
-        let dug = state.compare_exchange(
+        let begun = state.compare_exchange(
             FileRelease::IN_USE,
             FileRelease::RELEASING,
             Ordering::SeqCst,
             Ordering::Relaxed,
         );
-        if dug.is_err() {
+        if begun.is_err() {
             return;
         }
         let closed = match self.present() {
-            Some(attachment) => self.lay_stone_as(attachment.slot),
-            None => self.lay_stone_as_nobody(),
+            Some(attachment) => self.replace_under_lock(attachment.slot),
+            None => self.replace_without_slot(),
         };
         if closed {
             drop(self.process_state.liveness_lock().take());
             self.backing.forget();
         } else {
-            // Do not do this to a tombstone: its pages would become zeros.
+            // Do not do this to a placeholder: its pages would become zeros.
             self.words.forget_pages();
         }
         state.store(if closed { FileRelease::CLOSED } else { FileRelease::IN_USE }, Ordering::SeqCst);
     }
 
-    /// The result of a read without the lock, unless part of it may come from a tombstone.
+    /// The result of a read without the lock, unless part of it may come from a placeholder.
     pub fn unless_released<R>(&self, seen: R) -> Result<R, Error> {
         match self.file_release.0.load(Ordering::SeqCst) {
             FileRelease::IN_USE => Ok(seen),
@@ -60,7 +60,7 @@ impl Segment {
     }
 
     /// Replaces the segment for a participant, under the lock.
-    fn lay_stone_as(&self, slot: usize) -> bool {
+    fn replace_under_lock(&self, slot: usize) -> bool {
         let mut tries = 0;
         let key = loop {
             if let Some(key) = lock::spin(&self.words, slot) {
@@ -73,7 +73,7 @@ impl Segment {
             std::thread::sleep(PAUSE);
         };
         let whole = self.words.load(VERSION) & 1 == 0;
-        let former = if whole && self.is_retired() { self.lay_stone() } else { None };
+        let former = if whole && self.is_retired() { self.map_placeholder() } else { None };
         lock::release(former.as_ref().unwrap_or(&self.words), &self.backing, key);
         former.is_some()
     }
@@ -81,33 +81,33 @@ impl Segment {
     /// Replaces the segment for a process without a slot in it, such as a forked child or an observer. Such a
     /// process holds no permits there. It takes the lock only after it has become a participant, which is blocked
     /// meanwhile.
-    fn lay_stone_as_nobody(&self) -> bool {
+    fn replace_without_slot(&self) -> bool {
         let state = self.process_state.word(process_state::STATE);
         let absent = (process_state::ABSENT, process_state::ATTACHING);
         if state.compare_exchange(absent.0, absent.1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
         }
-        let closed = self.is_retired() && self.lay_stone().is_some();
+        let closed = self.is_retired() && self.map_placeholder().is_some();
         state.store(process_state::ABSENT, Ordering::Release);
         closed
     }
 
-    /// Maps the tombstone. Returns the words of the file.
-    fn lay_stone(&self) -> Option<crate::words::Words> {
-        let mut stone = vec![
-            (VERSION, TOMB_VERSION),
+    /// Maps the placeholder. Returns the words of the file.
+    fn map_placeholder(&self) -> Option<crate::words::Words> {
+        let mut words = vec![
+            (VERSION, PLACEHOLDER_VERSION),
             (CLOCK_OFFSET, self.words.load(CLOCK_OFFSET)),
             (RETIRED, layout::REPLACED),
         ];
         // A thread that has read its wake word under the lock but does not sleep yet must find another value in it.
         for (block, places) in self.sleepers().into_iter().enumerate() {
-            stone.extend(places.map(|place| {
+            words.extend(places.map(|place| {
                 let place = 64 * block + place;
-                let rung = wake_word::read(&self.words, place).wrapping_add(1);
+                let woken = wake_word::read(&self.words, place).wrapping_add(1);
                 // The wake word may be either half of the word.
-                (entry_base(place) + WAKE_WORD, u64::from(rung) << 32 | u64::from(rung))
+                (entry_base(place) + WAKE_WORD, u64::from(woken) << 32 | u64::from(woken))
             }));
         }
-        self.words.replace(&stone).ok()
+        self.words.replace(&words).ok()
     }
 }

@@ -12,7 +12,7 @@ from ._snapshot import Transition
 from ._snapshot_table import printable
 
 _log = logging.getLogger("shmlimit")
-_Told = TypeVar("_Told")
+_Argument = TypeVar("_Argument")
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Callbacks:
         _call("on_transition", self._on_transition, transition)
 
 
-def _call(name: str, callback: Optional[Callable[[_Told], object]], told: _Told) -> None:
+def _call(name: str, callback: Optional[Callable[[_Argument], object]], argument: _Argument) -> None:
     if callback is None:
         return
     try:
-        callback(told)
+        callback(argument)
     except Exception:
         _log.exception("%s failed; the call goes on", name)
 

@@ -366,8 +366,8 @@ class Calls(Generic[Request, Response]):
 
 def _told(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
     result: Any = value(request) if callable(value) else value
-    told: Optional[_Value] = result
-    return told
+    value: Optional[_Value] = result
+    return value
 
 
 def _seconds(timeout: Union[float, timedelta, None]) -> Optional[float]:

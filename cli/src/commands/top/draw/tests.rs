@@ -174,7 +174,7 @@ fn what_does_not_fit_is_marked() {
 }
 
 /// A snapshot of a limiter that so many processes of two programs use.
-fn crowd(directory: &tempfile::TempDir, processes: u32) -> Model {
+fn many_processes(directory: &tempfile::TempDir, processes: u32) -> Model {
     let source = ConfigSource::default().setting("rate", "1000/day");
     let web = Limiter::builder("web").directory(directory.path()).config(source).open().unwrap();
     web.try_acquire(&Request::new()).unwrap().release().unwrap();
@@ -196,7 +196,7 @@ fn crowd(directory: &tempfile::TempDir, processes: u32) -> Model {
 #[test]
 fn equal_programs_share_a_line_until_they_are_unfolded() {
     let directory = tempfile::tempdir().unwrap();
-    let model = crowd(&directory, 6);
+    let model = many_processes(&directory, 6);
     let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
     assert!(shown.contains("curl ×3") && shown.contains("processes 6 (by share)"), "{shown}");
     assert!(!shown.contains("…"), "all of it fits: {shown}");
@@ -209,7 +209,7 @@ fn equal_programs_share_a_line_until_they_are_unfolded() {
 #[test]
 fn a_table_that_is_cut_says_how_much_is_missing() {
     let directory = tempfile::tempdir().unwrap();
-    let model = crowd(&directory, 40);
+    let model = many_processes(&directory, 40);
     let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
     let rows = shown.lines().filter(|line| line.contains(" job-") || line.contains("curl ×20")).count();
     assert!(shown.contains(&format!("… {} more", 21 - rows)), "{rows} rows in\n{shown}");

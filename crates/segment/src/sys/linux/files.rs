@@ -125,15 +125,15 @@ mod tests {
         let file = open_or_create_at(&dir, "lock", None).unwrap();
         file.set_len(5).unwrap();
         std::fs::hard_link(path.path().join("lock"), path.path().join("second")).unwrap();
-        let told = facts(&file).unwrap();
-        assert_eq!(told, facts_at(&dir, "second").unwrap());
-        assert!(told.regular && !told.directory);
+        let seen = facts(&file).unwrap();
+        assert_eq!(seen, facts_at(&dir, "second").unwrap());
+        assert!(seen.regular && !seen.directory);
         assert!(
-            told.access.is_mine() && told.access.permission_mismatch(told.access.owner(), None).is_none()
+            seen.access.is_mine() && seen.access.permission_mismatch(seen.access.owner(), None).is_none()
         );
-        assert_eq!((told.links, told.len), (2, 5));
-        let told = facts(&dir).unwrap();
-        assert!(told.directory && !told.regular);
+        assert_eq!((seen.links, seen.len), (2, 5));
+        let seen = facts(&dir).unwrap();
+        assert!(seen.directory && !seen.regular);
     }
 
     #[test]
@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(open_file_at(&dir, "link").unwrap_err().raw_os_error(), too_many_links);
         assert_eq!(open_or_create_at(&dir, "link", None).unwrap_err().raw_os_error(), too_many_links);
         assert!(open_directory(&path.path().join("loop")).is_err());
-        let told = facts_at(&dir, "link").unwrap();
-        assert!(!told.regular && !told.directory);
+        let seen = facts_at(&dir, "link").unwrap();
+        assert!(!seen.regular && !seen.directory);
         nix::unistd::mkfifo(&path.path().join("fifo"), private()).unwrap();
         let fifo = open_file_at(&dir, "fifo").unwrap();
         assert!(!facts(&fifo).unwrap().regular);

@@ -210,10 +210,10 @@ mod tests {
         for unnamed in both_ways(&dir) {
             let file = unnamed.file().try_clone().unwrap();
             unnamed.link(&dir, "segment").unwrap();
-            let told = facts(&file).unwrap();
-            assert_eq!(told, facts_at(&dir, "segment").unwrap());
+            let seen = facts(&file).unwrap();
+            assert_eq!(seen, facts_at(&dir, "segment").unwrap());
             assert_eq!(
-                (told.access.permission_mismatch(told.access.owner(), None), told.len, told.links),
+                (seen.access.permission_mismatch(seen.access.owner(), None), seen.len, seen.links),
                 (None, 8192, 1)
             );
             unlink_at(&dir, "segment").unwrap();
