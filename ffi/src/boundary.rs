@@ -204,31 +204,7 @@ mod tests {
 
     #[test]
     fn every_error_of_the_library_has_a_code() {
-        let errors = [
-            "bad_name",
-            "unknown_limiter",
-            "already_exists",
-            "directory",
-            "unsafe_file",
-            "foreign",
-            "damaged",
-            "network_file_system",
-            "busy",
-            "slots_full",
-            "config_mismatch",
-            "does_not_fit",
-            "policy",
-            "config",
-            "environment",
-            "bad_status",
-            "no_such_state",
-            "unknown_unit",
-            "replaced",
-            "io",
-            "unsupported",
-            "liveness",
-        ];
-        for error in errors {
+        for error in shmlimit::Error::CODES {
             assert_ne!(code::number_of(error), SHMLIMIT_OTHER, "{error}");
         }
     }

@@ -198,10 +198,9 @@ fn trace(thread: Pid, marks: usize) -> Vec<Vec<i64>> {
     stretches
 }
 
-/// Traces a helper at `work`. Returns `None` where tracing is not permitted or reading the clock is a system call.
-fn watch(work: &str, place: Duration) -> Option<Seen> {
-    let directory = tempfile::tempdir().unwrap();
-    let mut helper = Helper::start(directory.path(), work, place);
+/// Starts a helper, attaches to its thread that works, and lets it begin. Returns `None` where tracing is not permitted.
+fn traced(directory: &Path, work: &str, file_check: Duration) -> Option<(Helper, Pid)> {
+    let mut helper = Helper::start(directory, work, file_check);
     let thread = Pid::from_raw(i32::try_from(helper.answer()).unwrap());
     if let Err(error) = ptrace::attach(thread) {
         eprintln!("not tested: tracing is not permitted here ({error})");
@@ -210,6 +209,13 @@ fn watch(work: &str, place: Duration) -> Option<Seen> {
     assert!(matches!(waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap(), WaitStatus::Stopped(..)));
     ptrace::setoptions(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
     helper.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    Some((helper, thread))
+}
+
+/// Traces a helper at `work`. Returns `None` where tracing is not permitted or reading the clock is a system call.
+fn watch(work: &str, file_check: Duration) -> Option<Seen> {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut helper, thread) = traced(directory.path(), work, file_check)?;
     let mut stretches = trace(thread, 3);
     ptrace::detach(thread, None).unwrap();
     let seconds = helper.answer();
@@ -247,15 +253,7 @@ fn ten_thousand_denials_for_lack_of_a_permit_make_no_system_call() {
 /// other call.
 fn calls_of_a_release() -> Option<Vec<Option<i64>>> {
     let directory = tempfile::tempdir().unwrap();
-    let mut helper = Helper::start(directory.path(), WAITED_FOR, HOUR);
-    let thread = Pid::from_raw(i32::try_from(helper.answer()).unwrap());
-    if let Err(error) = ptrace::attach(thread) {
-        eprintln!("not tested: tracing is not permitted here ({error})");
-        return None;
-    }
-    assert!(matches!(waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap(), WaitStatus::Stopped(..)));
-    ptrace::setoptions(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
-    helper.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let (_helper, thread) = traced(directory.path(), WAITED_FOR, HOUR)?;
     let (mut marks, mut entering, mut calls) = (0, true, Vec::new());
     while marks < 2 {
         ptrace::syscall(thread, None).unwrap();

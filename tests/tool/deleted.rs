@@ -1,11 +1,9 @@
 //! A limiter's file is deleted by hand while a command runs: the next command waits for the running one.
 
-use crate::cli::Home;
 use crate::cli::commands::{READY, READY_THEN_ALIVE, SAYS_HELLO, run};
 use crate::cli::queue::{start_waiting, waiting};
+use crate::cli::{Home, ONE};
 use std::io::Read;
-
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 #[test]
 fn a_command_after_init_waits_for_the_running_one() {

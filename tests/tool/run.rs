@@ -1,22 +1,14 @@
 //! `shmlimit run`: the command behaves as if it had been started directly, and its permit is always returned.
 
-use crate::cli::{Home, binary};
+use crate::cli::{Home, ONE, binary, pid};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
 use shmlimit_segment::layout;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
-
-/// One call at a time, and no rule.
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
-
-fn pid(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
-}
+use std::process::{Command, Stdio};
 
 /// The permit may be stuck behind a stopped process; that must not change the command's exit code.
 #[test]

@@ -1,14 +1,11 @@
 //! The parts of `shmlimit run` that are the same on every platform.
 
 use crate::cli::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script, steps};
-use crate::cli::{Answer, Home, binary};
+use crate::cli::{Answer, Home, ONE, binary};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-
-/// One call at a time, and no rule.
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 /// How often each code was recorded.
 fn codes(home: &Home) -> Value {

@@ -1,7 +1,7 @@
 //! `shmlimit run` reports how a command ends, or the status that it prints, to all users of the limiter.
 
 use crate::cli::web::Web;
-use crate::cli::{Answer, Home, binary};
+use crate::cli::{Answer, Home, ONE, binary};
 use crate::util::raw;
 use serde_json::{Value, json};
 use shmlimit_kernel::health_state::{HEALTH_AT, Health};
@@ -9,8 +9,6 @@ use shmlimit_segment::layout;
 use std::process::{Command, Stdio};
 
 const SECOND: u64 = 1_000_000_000;
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
-
 /// How often each code was recorded.
 fn codes(home: &Home) -> Value {
     let status = home.status("one");

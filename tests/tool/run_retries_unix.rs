@@ -1,10 +1,9 @@
 //! `shmlimit run --retries`: signals between attempts, and descriptors and inputs that attempts share.
 
 use crate::cli::web::Web;
-use crate::cli::{Home, binary};
+use crate::cli::{Home, binary, pid};
 use crate::run_retries::{granted, hasty, run};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -70,10 +69,6 @@ fn every_attempt_gets_the_signals_of_a_direct_start() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[..2], lines[2..]);
-}
-
-fn pid(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
 }
 
 /// Starts a run that will wait ten minutes for its second attempt, and reads its message about that.

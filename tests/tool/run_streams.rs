@@ -1,6 +1,6 @@
 //! `shmlimit run`: terminals, pipes and disks behave as if the command had been started directly.
 
-use crate::cli::{Home, binary};
+use crate::cli::{Home, ONE, binary};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
@@ -11,8 +11,6 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 /// Runs a line of shell in which `$RUN` is `shmlimit run one`.
 fn shell(home: &Home, line: &str) -> Output {

@@ -2,7 +2,7 @@
 
 use crate::cli::commands::{run, script};
 use crate::cli::queue::{open, wait_until, waiting};
-use crate::cli::{Home, binary};
+use crate::cli::{Home, ONE, binary};
 use crate::run_retries::wants_ten_minutes;
 use serde_json::json;
 use shmlimit::Request;
@@ -19,8 +19,6 @@ use windows_sys::Win32::System::Threading::{
     CREATE_NO_WINDOW, CreateRemoteThread, LPTHREAD_START_ROUTINE, OpenProcess, PROCESS_ALL_ACCESS,
 };
 use windows_sys::core::{BOOL, s};
-
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 #[test]
 fn an_exit_code_is_passed_on_with_all_its_bits() {

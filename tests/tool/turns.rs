@@ -1,15 +1,13 @@
 //! The order of turns when several programs wait: groups of processes, and the order of arrival.
 
-use crate::cli::Home;
 use crate::cli::commands::{READY, script};
 use crate::cli::queue::{Holder, open, start_waiting, wait_until, waiting};
+use crate::cli::{Home, ONE};
 use shmlimit::Request;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Child;
 use std::sync::mpsc::channel;
 
-/// One call at a time and no rule: only the order of turns matters.
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 /// A number of processes so large that the other side would get nothing if each were a party. There are fewer where
 /// starting a process is slow.
 const MANY: usize = if cfg!(windows) { 12 } else { 24 };

@@ -1,13 +1,12 @@
 //! The queue as users see it: `status`, refusals, deadlines.
 
 use crate::cli;
-use crate::cli::Home;
 use crate::cli::commands::{NOTHING, SAYS_HELLO, run};
 use crate::cli::queue::{Holder, fill, open, start_waiting, waiting};
+use crate::cli::{Home, ONE};
 use shmlimit::{Priority, Request};
 use std::process::Child;
 
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
 
 #[test]

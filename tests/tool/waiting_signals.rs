@@ -1,20 +1,13 @@
 //! Signals and terminal keys while a call waits.
 
 use crate::cli::queue::{Holder, start_waiting, wait_until, waiting};
-use crate::cli::{Home, binary};
+use crate::cli::{Home, ONE, binary, pid};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
-
-const ONE: [&str; 3] = ["one", "--concurrency", "1"];
-
-fn pid(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
-}
 
 #[test]
 fn r131_a_stopped_waiter_is_passed_over_and_keeps_its_place() {

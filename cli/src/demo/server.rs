@@ -111,6 +111,22 @@ struct ServerState {
     length: Duration,
 }
 
+impl ServerState {
+    fn new(limit: Limit) -> ServerState {
+        ServerState {
+            limit,
+            half: None,
+            began: Instant::now(),
+            due: Duration::ZERO,
+            counts: Default::default(),
+            ready: [false; CLIENTS],
+            probe_next: None,
+            probe: None,
+            length: Duration::ZERO,
+        }
+    }
+}
+
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -132,17 +148,7 @@ impl Server {
     pub fn start(limit: Limit) -> io::Result<Server> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let state = ServerState {
-            limit,
-            half: None,
-            began: Instant::now(),
-            due: Duration::ZERO,
-            counts: Default::default(),
-            ready: [false; CLIENTS],
-            probe_next: None,
-            probe: None,
-            length: Duration::ZERO,
-        };
+        let state = ServerState::new(limit);
         let shared = Arc::new(Shared { state: Mutex::new(state), started: Condvar::new() });
         let server = Server { address, shared: Arc::clone(&shared) };
         std::thread::spawn(move || {
@@ -300,17 +306,7 @@ mod tests {
     use super::*;
 
     fn state(limit: Limit) -> ServerState {
-        ServerState {
-            limit,
-            half: Some(Half::With),
-            began: Instant::now(),
-            due: Duration::ZERO,
-            counts: Default::default(),
-            ready: [false; CLIENTS],
-            probe_next: None,
-            probe: None,
-            length: Duration::from_secs(60),
-        }
+        ServerState { half: Some(Half::With), length: Duration::from_secs(60), ..ServerState::new(limit) }
     }
 
     #[test]

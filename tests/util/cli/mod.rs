@@ -14,6 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use tempfile::TempDir;
 
+/// The arguments of `init` for a limiter with one call at a time, and no rule.
+pub const ONE: [&str; 3] = ["one", "--concurrency", "1"];
+
+#[cfg(unix)]
+pub fn pid(child: &Child) -> nix::unistd::Pid {
+    nix::unistd::Pid::from_raw(child.id().cast_signed())
+}
+
 /// A directory for limiters, removed after the test.
 pub struct Home(TempDir);
 

@@ -123,13 +123,16 @@ mod tests {
     use std::io::Read;
     use std::net::TcpListener;
 
+    /// Both ends of a new connection.
+    fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
     #[test]
     fn oldest_sender_is_closed_before_oldest_reader() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connect = || {
-            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            (client, listener.accept().unwrap().0)
-        };
+        let connect = || connect(&listener);
         let all = Connections::default();
         let mut clients = Vec::new();
         let mut entered = Vec::new();
@@ -163,10 +166,7 @@ mod tests {
     #[test]
     fn new_connection_waits_until_closed_one_has_noticed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connect = || {
-            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            (client, listener.accept().unwrap().0)
-        };
+        let connect = || connect(&listener);
         let all = Connections::default();
         let mut slow: Vec<_> = (0..THREADS).map(|_| all.enter(connect().1).ok().unwrap()).collect();
         let server = connect().1;
@@ -181,10 +181,7 @@ mod tests {
     #[test]
     fn new_connection_waits_until_an_answer_is_computed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connect = || {
-            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            (client, listener.accept().unwrap().0)
-        };
+        let connect = || connect(&listener);
         let all = Connections::default();
         let entered: Vec<_> = (0..CONNECTIONS).map(|_| all.enter(connect().1).ok().unwrap()).collect();
         entered.iter().for_each(|one| one.enter(Phase::Answering));

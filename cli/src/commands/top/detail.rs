@@ -122,14 +122,9 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
         }
     }
     if let Some(gate) = &now.gate {
-        let text = format!("by Retry-After, {} left", format_remaining(gate.opens_in));
-        let by = format!(
-            "  recorded by {} ({}) {} ago",
-            printable(&gate.program),
-            gate.pid,
-            format_age(gate.recorded)
-        );
-        say("paused", vec![Span::styled(text, theme.severity(Severity::Blocked)), Span::raw(by)]);
+        let (closed, by) = condition::gate_texts(gate);
+        let by = Span::raw(format!("  {by}"));
+        say("paused", vec![Span::styled(closed, theme.severity(Severity::Blocked)), by]);
     }
     let cells = if width >= 100 { 20 } else { 12 };
     for (i, rule) in seen.rules.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::ui::layout::{self, Part, ScreenStyle};
 use crate::ui::limiter::warnings;
 use crate::ui::suggestion;
 use crate::ui::time::{format_age, format_remaining, format_wait};
-use shmlimit::{BreakerState, Counts, PauseSnapshot, Snapshot, TransitionCause};
+use shmlimit::{BreakerState, Counts, GateSnapshot, PauseSnapshot, Snapshot, TransitionCause};
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;
 
@@ -95,17 +95,18 @@ pub const fn cause_text(cause: TransitionCause) -> &'static str {
     }
 }
 
+/// Returns how long the gate stays closed, and who closed it.
+pub fn gate_texts(gate: &GateSnapshot) -> (String, String) {
+    let closed = format!("by Retry-After, {} left", format_remaining(gate.opens_in));
+    let recorded = format_age(gate.recorded);
+    (closed, format!("recorded by {} ({}) {recorded} ago", printable(&gate.program), gate.pid))
+}
+
 /// Writes the rows about the gate, the outcomes and the pace. A row without information is left out.
 pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
     if let Some(gate) = &now.gate {
-        let closed = format!("by Retry-After, {} left", format_remaining(gate.opens_in));
-        let by = format!(
-            "recorded by {} ({}) {} ago",
-            printable(&gate.program),
-            gate.pid,
-            format_age(gate.recorded)
-        );
+        let (closed, by) = gate_texts(gate);
         let way_out = suggestion::with_directory(&format!(
             "end it with: shmlimit force {} clear-gate",
             suggestion::operand(&snapshot.name)

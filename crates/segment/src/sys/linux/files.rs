@@ -109,11 +109,11 @@ pub fn unlink_at(dir: &File, name: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn directory() -> (tempfile::TempDir, File) {
+    pub fn directory() -> (tempfile::TempDir, File) {
         let path = tempfile::tempdir().unwrap();
         let dir = open_directory(path.path()).unwrap();
         (path, dir)

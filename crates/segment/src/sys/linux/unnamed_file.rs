@@ -184,13 +184,8 @@ fn reserve(file: &File, len: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::linux::files::tests::directory;
     use crate::sys::linux::files::{facts, facts_at, open_directory, open_or_create_at};
-
-    fn directory() -> (tempfile::TempDir, File) {
-        let path = tempfile::tempdir().unwrap();
-        let dir = open_directory(path.path()).unwrap();
-        (path, dir)
-    }
 
     fn names(path: &tempfile::TempDir) -> Vec<String> {
         let entries = std::fs::read_dir(path.path()).unwrap();
