@@ -108,9 +108,9 @@ fn a_refusal_into_a_closed_pipe_still_has_the_code_of_a_refusal() {
 #[test]
 fn init_reports_the_settings_and_how_the_limiter_was_created() {
     let home = Home::new();
-    let keys = "changes directory how name offline rules settings";
+    let keys = "changes directory name offline result rules settings";
     let made = object("init", &home.tool(&["init", "api", "--rate", "4/s", "--json"]), 0, keys);
-    assert_eq!((&made["name"], &made["how"]), (&"api".into(), &"made".into()));
+    assert_eq!((&made["name"], &made["result"]), (&"api".into(), &"created".into()));
     assert_eq!(made["directory"], home.path().to_str().unwrap());
     assert_eq!(made["settings"]["rules.0.limit"], "4");
     let most =
@@ -119,13 +119,13 @@ fn init_reports_the_settings_and_how_the_limiter_was_created() {
     let bucket = home.tool(&["init", "bucket", "--rate", "1000/day", "--burst", "20", "--json"]);
     assert_eq!(most(&object("init", &bucket, 0, keys)), ("token_bucket".into(), 1020.into()), "R147");
     let again = object("init", &home.tool(&["init", "api", "--json"]), 0, keys);
-    assert_eq!((&again["how"], &again["settings"]), (&"there".into(), &made["settings"]));
+    assert_eq!((&again["result"], &again["settings"]), (&"unchanged".into(), &made["settings"]));
     let updated = home.tool(&["init", "api", "--rate", "6/s", "--update", "--json"]);
     let updated = object("init", &updated, 0, keys);
-    assert_eq!((&updated["how"], &updated["settings"]["rules.0.limit"]), (&"updated".into(), &"6".into()));
-    let afresh = home.tool(&["init", "api", "--rate", "5/s", "--replace", "--json"]);
-    let afresh = object("init", &afresh, 0, keys);
-    assert_eq!((&afresh["how"], &afresh["offline"]), (&"afresh".into(), &false.into()));
+    assert_eq!((&updated["result"], &updated["settings"]["rules.0.limit"]), (&"updated".into(), &"6".into()));
+    let replaced = home.tool(&["init", "api", "--rate", "5/s", "--replace", "--json"]);
+    let replaced = object("init", &replaced, 0, keys);
+    assert_eq!((&replaced["result"], &replaced["offline"]), (&"replaced".into(), &false.into()));
     assert_eq!(
         object("init", &home.tool(&["init", "tmdb", "--offline", "--json"]), 0, keys)["offline"],
         true

@@ -70,7 +70,7 @@ fn r144_a_file_sets_every_setting_and_the_answer_lists_the_changes() {
     )
     .unwrap();
     let updated = answer(&home, &["init", "x", "--config", file.to_str().unwrap(), "--update", "--json"]);
-    assert_eq!(updated["how"], "updated");
+    assert_eq!(updated["result"], "updated");
     assert_eq!(
         updated["changes"],
         json!([
@@ -79,7 +79,7 @@ fn r144_a_file_sets_every_setting_and_the_answer_lists_the_changes() {
         ])
     );
     let again = answer(&home, &["init", "x", "--config", file.to_str().unwrap(), "--update", "--json"]);
-    assert_eq!((&again["how"], &again["changes"]), (&json!("there"), &json!([])));
+    assert_eq!((&again["result"], &again["changes"]), (&json!("unchanged"), &json!([])));
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Command for Init {
             check_breaker(self, Some(before))?;
             check_shared(tool.location, limiter, group)?;
             update(self, limiter)?;
-            return answer(self, limiter, InitResult::There, Some(before));
+            return answer(self, limiter, InitResult::Unchanged, Some(before));
         }
         let (policy, by_environment) = requested::policy(self)?.unzip();
         check_breaker(self, policy.as_ref())?;
@@ -156,18 +156,18 @@ impl Command for Init {
             if let Some(group) = group {
                 builder = builder.shared_with(group);
             }
-            (builder.replace()?, InitResult::Afresh)
+            (builder.replace()?, InitResult::Replaced)
         } else {
             match existing {
                 Some(limiter) => {
                     check_shared(tool.location, &limiter, group)?;
-                    (adopt(tool.location, self, limiter, policy)?, InitResult::There)
+                    (adopt(tool.location, self, limiter, policy)?, InitResult::Unchanged)
                 }
-                None => (create(tool.location, self, policy, group)?, InitResult::Made),
+                None => (create(tool.location, self, policy, group)?, InitResult::Created),
             }
         };
         // For an existing limiter these remarks were printed when it was opened.
-        if !matches!(how, InitResult::There) {
+        if !matches!(how, InitResult::Unchanged) {
             open::remark_note(limiter.directory_note());
             open::remark_used_up(&limiter);
             open::remark_environment(&self.name, &by_environment.unwrap_or_default());
@@ -227,10 +227,10 @@ fn answer(
 /// How the limiter came to exist.
 #[derive(Clone, Copy)]
 enum InitResult {
-    Made,
-    Afresh,
+    Created,
+    Replaced,
     Updated,
-    There,
+    Unchanged,
 }
 
 /// Describes what each rule admits.
@@ -259,16 +259,16 @@ fn report(
 ) -> Result<(), Failure> {
     let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
     let (key, how) = match how {
-        InitResult::Made => ("made", "made"),
-        InitResult::Afresh => ("afresh", "replaced"),
+        InitResult::Created => ("created", "made"),
+        InitResult::Replaced => ("replaced", "replaced"),
         InitResult::Updated => ("updated", "updated"),
-        InitResult::There => ("there", "there already"),
+        InitResult::Unchanged => ("unchanged", "there already"),
     };
     if args.json {
         let line = object! {
             "name": name,
             "directory": directory,
-            "how": key,
+            "result": key,
             "offline": limiter.snapshot()?.condition.offline,
             "rules": json::list(allowed(policy)),
             "settings": setting_changes::to_json(policy),

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_and_went_is_not_forgotten() {
+    fn processes_that_exited_are_still_counted() {
         let directory = tempfile::tempdir().unwrap();
         let (first, mut model) = (limiter(&directory), Model::default());
         see(&mut model, 0, &first);
