@@ -294,7 +294,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn places_follow_each_other_without_gap() {
+    fn positions_follow_each_other_without_gap() {
         assert_eq!(position(0), Some((0, 0, 64)));
         assert_eq!(position(63), Some((0, 63, 64)));
         assert_eq!(position(64), Some((1, 0, 128)));

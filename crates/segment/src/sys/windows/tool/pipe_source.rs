@@ -61,7 +61,7 @@ impl PipeSource {
         let pipe = unsafe {
             owned(CreateNamedPipeW(name.as_ptr(), open, PIPE_REJECT_REMOTE_CLIENTS, 1, 0, HOLDS, 0, null()))
         }?;
-        // SAFETY: as above. The pipe has one overlapped for a client, and this call takes it.
+        // SAFETY: as above. The pipe has room for one client, and this call takes it.
         let writer = unsafe {
             owned(CreateFileW(name.as_ptr(), GENERIC_WRITE, 0, null(), OPEN_EXISTING, 0, null_mut()))
         }?;
@@ -129,7 +129,7 @@ impl PipeSource {
 
     fn finish(&self, wait: bool) -> io::Result<usize> {
         let mut count = 0;
-        // SAFETY: a read into this overlapped has been started, and the overlapped is alive.
+        // SAFETY: a read with this `OVERLAPPED` has been started, and it is alive.
         check(unsafe {
             let overlapped = &raw const (*self.flight).overlapped;
             GetOverlappedResult(self.pipe.as_raw_handle(), overlapped, &mut count, wait.into())
@@ -146,7 +146,7 @@ impl PipeSource {
 impl Drop for PipeSource {
     fn drop(&mut self) {
         if self.under_way {
-            // SAFETY: the overlapped belongs to the read in progress. If that completes meanwhile, there is nothing to
+            // SAFETY: the `OVERLAPPED` belongs to the read in progress. If that completes meanwhile, there is nothing to
             // cancel.
             unsafe { CancelIoEx(self.pipe.as_raw_handle(), &raw const (*self.flight).overlapped) };
             let _ = self.finish(true);
