@@ -45,8 +45,8 @@
 //!   return `None` if there is no usable description. `forget` closes the description, unless a thread holds a lock
 //!   through it. A forked child cannot use the spare, and no process can use it after other code has closed it; the
 //!   methods return `None` then.
-//! - `LivenessLock::register_user` takes a shared lock of one user byte of the creation lock, numbered below 2^60, until this
-//!   process's memory is gone. [`has_users`] returns whether any process holds one of these bytes, including a
+//! - `LivenessLock::register_user` takes a shared lock of one user byte of the creation lock, numbered below 2^60,
+//!   until this process's memory is gone. [`has_users`] returns whether any process holds one of these bytes, including a
 //!   process that is not visible otherwise. It may return true wrongly while another process is asking. If the
 //!   system has no such locks, no process is registered.
 //! - [`try_lock_creation`], [`unlock_creation`]: the lock under which limiters are created and removed, one at a

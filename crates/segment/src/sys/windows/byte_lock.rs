@@ -30,7 +30,8 @@ pub(super) fn try_lock_byte(file: &File, byte: u64, kind: Kind) -> io::Result<bo
 pub(super) fn try_lock_bytes(file: &File, bytes: Range<u64>, kind: Kind) -> io::Result<bool> {
     let (mut overlapped, (low, high)) = (at(bytes.start), length(&bytes));
     let flags = kind as LOCK_FILE_FLAGS | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `overlapped` outlives it.
+    // SAFETY: the handle is open for synchronous use, so the call is complete when it returns, before
+    // `overlapped` is dropped.
     let answer = check(unsafe { LockFileEx(raw(file), flags, 0, low, high, &mut overlapped) });
     match answer.as_ref().map_err(|error| error.raw_os_error().map(i32::cast_unsigned)) {
         // Some file systems answer "pending" if another handle holds the lock.

@@ -34,8 +34,8 @@ pub fn unlock_writing(file: &File) -> io::Result<()> {
 pub fn hold_whole_file(file: &File, _lock: FileLock, hold: bool) {
     let mut overlapped = at(0);
     let done = if hold {
-        // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `overlapped` outlives
-        // it.
+        // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `overlapped`
+        // outlives it.
         check(unsafe {
             LockFileEx(raw(file), LOCKFILE_EXCLUSIVE_LOCK, 0, u32::MAX, u32::MAX, &mut overlapped)
         })

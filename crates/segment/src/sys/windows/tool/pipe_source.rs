@@ -146,8 +146,8 @@ impl PipeSource {
 impl Drop for PipeSource {
     fn drop(&mut self) {
         if self.under_way {
-            // SAFETY: the `OVERLAPPED` belongs to the read in progress. If that completes meanwhile, there is nothing to
-            // cancel.
+            // SAFETY: the `OVERLAPPED` belongs to the read in progress. If that completes meanwhile, there is nothing
+            // to cancel.
             unsafe { CancelIoEx(self.pipe.as_raw_handle(), &raw const (*self.flight).overlapped) };
             let _ = self.finish(true);
         }
