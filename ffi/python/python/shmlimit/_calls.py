@@ -284,7 +284,7 @@ class Calls(Generic[Request, Response]):
 
     def _keywords(self, request: Request) -> Dict[str, Any]:
         keywords: Dict[str, Any] = {}
-        cost, priority = _told(self.cost, request), _told(self.priority, request)
+        cost, priority = _resolved(self.cost, request), _resolved(self.priority, request)
         if cost is not None:
             keywords["cost"] = cost
         if priority is not None:
@@ -364,10 +364,10 @@ class Calls(Generic[Request, Response]):
         return client.rewind(request)
 
 
-def _told(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
+def _resolved(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
     result: Any = value(request) if callable(value) else value
-    value: Optional[_Value] = result
-    return value
+    resolved: Optional[_Value] = result
+    return resolved
 
 
 def _seconds(timeout: Union[float, timedelta, None]) -> Optional[float]:
