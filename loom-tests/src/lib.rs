@@ -27,7 +27,7 @@ pub fn both(words: &Words) -> (u64, u64) {
 /// Adds `n` to both words. The first word is written twice: in between it has a value that no committed state has.
 pub fn add(tx: &mut Transaction<'_, Machine>, n: u64) {
     let (a, b) = both(tx.words());
-    assert!(a == b || is_dead(), "a transaction found half of another: {a} {b}");
+    assert!(a == b || is_dead(), "a transaction found a part of another one: {a} {b}");
     tx.write(A, a + 100);
     tx.write(B, b + n);
     tx.write(A, a + n);

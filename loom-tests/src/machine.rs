@@ -1,8 +1,8 @@
 //! The operating system of a model: liveness locks and a futex.
 //!
-//! Time is modelled strictly: a sleep ends by a wake-up, or because the process whose wake-up it awaits is dead
-//! (only then is the time limit of a sleep really *needed*). So a lost wake-up is a deadlock, which loom reports,
-//! and not a delay.
+//! Real sleeps have a time limit, which would hide a lost wake-up. In a model, a sleep ends only by a wake-up, or
+//! after the process that should have sent it died: only then does the protocol need the limit. So a lost wake-up is
+//! a deadlock, which loom reports.
 
 use loom::sync::atomic::{AtomicU32 as Cell, Ordering};
 use loom::sync::{Condvar, Mutex};
@@ -101,7 +101,7 @@ impl Machine {
             }
         }
         Transaction::begin(&self.words, self, slot, claim, &Deadline::within(FOR_EVER))
-            .expect("no holder lasts for ever")
+            .expect("the lock was never released")
     }
 
     /// If the calling thread has died, releases its liveness lock as the system would, and ends the time limit of
@@ -142,7 +142,7 @@ impl Os for Machine {
         }
         let address = std::ptr::from_ref(word).addr();
         let in_vain = if std::ptr::eq(word, self.words.lock()) {
-            let owner = lock::owner(expected).expect("nobody sleeps on a free lock");
+            let owner = lock::owner(expected).expect("a thread sleeps although the lock is free");
             self.liveness_locks[owner].load(Ordering::Relaxed) == FREE
         } else {
             sleepers.in_vain

@@ -59,7 +59,7 @@ pub fn machine_with_killable(permits: u32, killable: usize) -> Arc<Machine> {
     let general =
         General { rules: 0, units: 1, concurrency: Some(permits), concurrency_background: None }.to_words();
     let queueing = Queueing { fairness: Fairness::Fifo, background_share: 0, priorities: true };
-    // No breaker, gate or pace ever needs attention.
+    // The next check time is never: the models have no breaker, gate or pace.
     for (word, value) in general.into_iter().chain([queueing.to_word(), u64::MAX]).enumerate() {
         machine.words.store(EFFECTIVE + word, value);
     }

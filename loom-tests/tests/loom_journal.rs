@@ -20,7 +20,7 @@ fn look(machine: &Machine, times: usize, committed: &[u64]) {
     let mut last = 0;
     for _ in 0..times {
         if let Some((a, b)) = journal::read(&machine.words, both) {
-            assert_eq!(a, b, "a mixture");
+            assert_eq!(a, b, "a mixture of two states");
             assert!(committed.contains(&a), "{a} was never committed");
             assert!(a >= last, "time went backwards");
             last = a;
@@ -99,7 +99,7 @@ fn p1_reader_sees_nothing_of_recovery() {
             begun.tx.commit().unwrap();
             drop(begun);
         });
-        let (a, b) = journal::read(&machine.words, both).expect("nobody is in the way");
+        let (a, b) = journal::read(&machine.words, both).expect("a transaction is still open");
         assert!(a == b && (a == 1 || a == 11));
     });
 }
@@ -117,7 +117,7 @@ fn p1_reader_sees_nothing_of_recovery_that_dies() {
                 if died_too && slot == 0 { recoverer(&machine, true) } else { (2, Claim::Participant) };
             drop(machine.begin(slot, claim));
         });
-        let (a, b) = journal::read(&machine.words, both).expect("nobody is in the way");
+        let (a, b) = journal::read(&machine.words, both).expect("a transaction is still open");
         assert!(a == b && (a == 0 || a == 10));
     });
 }

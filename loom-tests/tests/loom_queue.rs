@@ -27,7 +27,7 @@ impl Inside {
         } else {
             sleep_until_granted(machine, slot, place, now)
         };
-        let ticket = ticket.expect("it waits for ever");
+        let ticket = ticket.expect("a waiter was never granted");
         assert_eq!(self.0.fetch_add(1, Relaxed), 0, "one permit, granted twice");
         give_back_having(machine, slot, &ticket, now, || _ = self.0.fetch_sub(1, Relaxed));
     }
@@ -39,7 +39,7 @@ fn r131_new_waiter_is_woken_when_a_permit_is_released() {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));
         let holder = spawn(&machine, move |machine| give_back(machine, 1, &ticket, at(0)));
-        look_until_granted(&machine, 0, None, at(0)).expect("it waits for ever");
+        look_until_granted(&machine, 0, None, at(0)).expect("a waiter was never granted");
         holder.join().unwrap();
         check(&machine, [1, 0, 0]);
     });
@@ -52,7 +52,7 @@ fn r131_waiter_that_checked_too_early_is_still_woken() {
         let ticket = take(&machine, 1, at(0));
         let place = enter_queue(&machine, 0, None, at(0));
         let holder = spawn(&machine, move |machine| give_back(machine, 1, &ticket, at(20)));
-        look_until_granted(&machine, 0, Some(place), at(20)).expect("it waits for ever");
+        look_until_granted(&machine, 0, Some(place), at(20)).expect("a waiter was never granted");
         holder.join().unwrap();
         check(&machine, [1, 0, 0]);
     });
@@ -97,7 +97,7 @@ fn r131_two_released_permits_wake_two_waiters() {
                 spawn(&machine, move |machine| sleep_until_granted(machine, slot, place, at(0)).is_some())
             });
         tickets.iter().for_each(|ticket| give_back(&machine, 0, ticket, at(0)));
-        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()), "it waits for ever");
+        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()), "a waiter was never granted");
         check(&machine, [0, 1, 1]);
     });
 }
@@ -112,7 +112,7 @@ fn r131_waiter_that_leaves_while_woken_passes_the_permit_on() {
         let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(0)).is_some());
         give_back(&machine, 0, &ticket, at(0));
         leaver.join().unwrap();
-        assert!(next.join().unwrap(), "it waits for ever");
+        assert!(next.join().unwrap(), "a waiter was never granted");
         check(&machine, [0, 0, 1]);
     });
 }
@@ -127,12 +127,12 @@ fn r132_permit_goes_to_the_waiter_at_its_deadline_or_to_the_next() {
         let leaver = spawn(&machine, move |machine| match look_once(machine, 1, first, at(10)) {
             QueueOutcome::Granted(ticket) => give_back(machine, 1, &ticket, at(10)),
             QueueOutcome::Refused(_) => {}
-            other => panic!("neither had it nor gave up: {other:?}"),
+            other => panic!("the first call was neither granted nor refused: {other:?}"),
         });
         let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(10)).is_some());
         give_back(&machine, 0, &ticket, at(10));
         leaver.join().unwrap();
-        assert!(next.join().unwrap(), "it waits for ever");
+        assert!(next.join().unwrap(), "a waiter was never granted");
         check(&machine, [0, 0, 1]);
     });
 }
@@ -152,7 +152,7 @@ fn r131_check_without_the_lock_finds_no_free_permit_between_two_owners() {
                 alone.is_some()
                     || !view.waiting().is_empty() && queue::no_overtaking(&view, &REQUEST, at(0)).is_some()
             });
-            assert_ne!(refused, Some(false), "it would have overtaken");
+            assert_ne!(refused, Some(false), "a call that does not wait would have overtaken the waiter");
         });
         give_back(&machine, 1, &ticket, at(0));
         assert!(matches!(look_once(&machine, 2, place, at(0)), QueueOutcome::Granted(_)));

@@ -18,7 +18,7 @@ fn r131_dead_waker_delays_the_sleeper_by_its_time_limit_at_most() {
         let machine = machine_with_killable(1, 1);
         let ticket = take(&machine, 1, at(0));
         let holder = killed(&machine, cut, 1, move |machine| give_back(machine, 1, &ticket, at(0)));
-        look_until_granted(&machine, 0, None, at(0)).expect("it waits for ever");
+        look_until_granted(&machine, 0, None, at(0)).expect("a waiter was never granted");
         holder.join().unwrap();
         reclaim_dead(&machine, 0, at(0));
         check(&machine, [1, 0, 0]);
@@ -35,7 +35,7 @@ fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
         let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(0)).is_some());
         give_back(&machine, 0, &ticket, at(0));
         dying.join().unwrap();
-        assert!(next.join().unwrap(), "it waits for ever");
+        assert!(next.join().unwrap(), "a waiter was never granted");
         reclaim_dead(&machine, 0, at(0));
         check(&machine, [0, 0, 1]);
     });
@@ -89,7 +89,7 @@ fn p1_before_or_after(name: &str, prepare: fn() -> (Arc<Machine>, Own), steps: &
         });
         let found = || {
             let found = words(&machine, 0);
-            states.iter().position(|state| *state == found).expect("neither before a step nor after it")
+            states.iter().position(|state| *state == found).expect("a state neither before nor after a step")
         };
         let during = found();
         let died = victim.join().unwrap();
@@ -98,7 +98,7 @@ fn p1_before_or_after(name: &str, prepare: fn() -> (Arc<Machine>, Own), steps: &
         assert!(died || after == steps.len(), "a step was not done");
         if died {
             reclaim_dead(&machine, 0, at(20));
-            assert_eq!(trace_of(&machine, 1), 0, "the dead keep nothing");
+            assert_eq!(trace_of(&machine, 1), 0, "a dead process still has permits or places");
         }
     });
 }

@@ -93,8 +93,8 @@ fn reclaim_slot(machine: &Machine, index: usize) -> Option<u32> {
 fn check(machine: &Machine, expected: &[u32]) {
     let begun = machine.begin(0, Claim::Participant);
     let held: u32 = (0..3).map(|index| begun.tx.held(index).total).sum();
-    assert_eq!(begun.tx.core().in_flight, held, "permits out and permits held differ");
-    assert!(expected.contains(&held), "{held} permits are out");
+    assert_eq!(begun.tx.core().in_flight, held, "permits in flight and permits held differ");
+    assert!(expected.contains(&held), "{held} permits are held");
     assert_eq!(begun.tx.held(0), Held::default());
 }
 
@@ -107,7 +107,7 @@ fn r113_a_newcomer_in_a_dead_process_slot_gives_back_its_permits_once() {
         let taken_over = participate(&machine, 0);
         let inherited = newcomer.join().unwrap();
         let died = victim.join().unwrap();
-        assert!(died || (inherited.is_none() && taken_over == 0), "the living lose nothing");
+        assert!(died || (inherited.is_none() && taken_over == 0), "a living process lost permits");
         if let Some(inherited) = inherited {
             assert!(matches!(inherited + taken_over, 1 | 2), "given back once: {inherited} and {taken_over}");
             check(&machine, &[1]);
@@ -127,7 +127,7 @@ fn r113_a_reclaimer_is_not_blocked_by_the_process_it_reclaims() {
         let taken_over = participate(&machine, 0);
         let reclaimed = reclaimer.join().unwrap();
         let died = victim.join().unwrap();
-        assert!(died || (reclaimed.is_none() && taken_over == 0), "the living lose nothing");
+        assert!(died || (reclaimed.is_none() && taken_over == 0), "a living process lost permits");
         if let Some(reclaimed) = reclaimed {
             assert!(matches!(reclaimed + taken_over, 1 | 2), "given back once: {reclaimed} and {taken_over}");
             check(&machine, &[0]);

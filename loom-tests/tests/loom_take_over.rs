@@ -40,7 +40,7 @@ fn check(machine: &Machine, survivors: &[Visit]) {
     let (a, b) = both(&machine.words);
     let undone = survivors.iter().filter(|visit| visit.undone).count();
     assert_eq!(a, b, "half a transaction");
-    assert_eq!(machine.words.load(VERSION) % 2, 0, "nobody closed the transaction");
+    assert_eq!(machine.words.load(VERSION) % 2, 0, "no process closed the transaction");
     let all = survivors.len() as u64;
     assert!(a == all && undone <= 1 || a == all + 10 && undone == 0, "{a} {survivors:?}");
     assert!(survivors.iter().filter(|visit| visit.taken_over.is_some()).count() <= 1, "taken over twice");
