@@ -53,7 +53,8 @@ const TVDB: Preset = Preset {
 const FANART: Preset = Preset {
     name: "fanart",
     about: "fanart.tv with a project key: 1 a second, 5 at once of which 4 for high priorities",
-    source: "The provider allows 10 a second for project keys; that is the sliding window. The rate is far below, as a courtesy.",
+    source: "The provider allows 10 a second for project keys; that is the sliding window. The rate is far \
+             below, as a courtesy.",
     notes: &["Pictures do not change: cache them permanently.", PER_KEY],
     draft: PolicyDraft {
         rules: &[bucket(1, 5), named("window", Algorithm::SlidingLog, 10, SECOND)],
@@ -64,7 +65,8 @@ const FANART: Preset = Preset {
 const FANART_PERSONAL: Preset = Preset {
     name: "fanart-personal",
     about: "fanart.tv with a personal key: 2 a second, 10 at once of which 8 for high priorities",
-    source: "The provider allows 20 a second for personal keys; that is the sliding window. The rate is far below, as a courtesy.",
+    source: "The provider allows 20 a second for personal keys; that is the sliding window. The rate is far \
+             below, as a courtesy.",
     notes: &["Pictures do not change: cache them permanently.", PER_KEY],
     draft: PolicyDraft {
         rules: &[bucket(2, 10), named("window", Algorithm::SlidingLog, 20, SECOND)],
