@@ -55,7 +55,7 @@ const FANART: Preset = Preset {
     about: "fanart.tv with a project key: 1 a second, 5 at once of which 4 for high priorities",
     source: "The provider allows 10 a second for project keys; that is the sliding window. The rate is far \
              below, as a courtesy.",
-    notes: &["Pictures do not change: cache them permanently.", PER_KEY],
+    notes: &["Pictures do not change: cache them indefinitely.", PER_KEY],
     draft: PolicyDraft {
         rules: &[bucket(1, 5), named("window", Algorithm::SlidingLog, 10, SECOND)],
         ..cautious("fanart")
@@ -67,7 +67,7 @@ const FANART_PERSONAL: Preset = Preset {
     about: "fanart.tv with a personal key: 2 a second, 10 at once of which 8 for high priorities",
     source: "The provider allows 20 a second for personal keys; that is the sliding window. The rate is far \
              below, as a courtesy.",
-    notes: &["Pictures do not change: cache them permanently.", PER_KEY],
+    notes: &["Pictures do not change: cache them indefinitely.", PER_KEY],
     draft: PolicyDraft {
         rules: &[bucket(2, 10), named("window", Algorithm::SlidingLog, 20, SECOND)],
         ..cautious("fanart")
@@ -80,7 +80,7 @@ const MUSICBRAINZ: Preset = Preset {
     source: "The official limit: one request a second. A bucket with a burst of 1 admits exactly that, so no second \
              rule is needed.",
     notes: &[
-        "Cache answers permanently.",
+        "Cache answers indefinitely.",
         "The limit is per address, not per key; the provider demands a User-Agent with a contact address.",
     ],
     draft: PolicyDraft {
