@@ -12,14 +12,14 @@ pub(super) const ALL: &[Preset] = &[BINANCE, UPBIT];
 
 const BINANCE: Preset = Preset {
     name: "binance",
-    about: "Binance spot: weight by the minute, orders by 10 seconds and by the day, paced by X-MBX-* headers",
-    source: "2024-11-15, the exchange's help pages: weight 6000 a minute and address; 50 orders in 10 s and 160000 a \
-             day and account. What /api/v3/exchangeInfo says of your account wins: set it.",
+    about: "Binance spot: weight per minute, orders per 10 seconds and per day, paced by X-MBX-* headers",
+    source: "2024-11-15, the exchange's help pages: 6000 weight a minute for each address; 50 orders in 10 s and \
+             160000 a day for each account. If /api/v3/exchangeInfo shows other limits for your account, set those.",
     notes: &[
-        "A call says what it costs: --cost weight=5, and orders=1 if it places one. What was really used \
-         is learned from the headers, and sets the pace.",
-        "Weight is per address, orders are per account: with several accounts, one limiter for each.",
-        "Status 418 is a ban that began as 429s ignored; heed Retry-After.",
+        "Give the cost of each call: --cost weight=5, and --cost orders=1 if the call places an order. The headers of \
+         the responses show the real use, and set the pace.",
+        "Weight is counted per address, and orders per account. With several accounts, make one limiter for each.",
+        "Status 418 is a ban after ignored 429s. Wait for the end of its Retry-After.",
     ],
     draft: PolicyDraft {
         provider: "binance",
@@ -45,12 +45,13 @@ const BINANCE: Preset = Preset {
 
 const UPBIT: Preset = Preset {
     name: "upbit",
-    about: "Upbit: the groups default and order by the second, paced by Remaining-Req",
-    source: "2026-10-07, the exchange's documentation: group default 30 a second; group order 12 a second since \
-             2026-08-21 (8 before). The header's min is a fixed number nowadays and not used.",
+    about: "Upbit: limits per second for the groups default and order, paced by Remaining-Req",
+    source: "2026-10-07, the exchange's documentation: 30 calls a second in the group `default`; 12 a \
+             second in the group `order` since 2026-08-21 (8 before). `min` in the header is a fixed number today, and \
+             is not used.",
     notes: &[
-        "`requests` is the group default. A call of the group order says so: --cost requests=0 --cost order=1.",
-        "Market data has groups of its own, 10 a second and address: give them a limiter of their own.",
+        "The unit `requests` counts the group `default`. For the group `order`: --cost requests=0 --cost order=1.",
+        "Market data has separate groups, with 10 calls a second for each address: make a separate limiter for them.",
     ],
     draft: PolicyDraft {
         provider: "upbit",

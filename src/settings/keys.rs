@@ -123,7 +123,7 @@ static KEYS: [KeyInfo; 63] = [
     changeable("concurrency_background", top!(draft.concurrency_background), PERMITS, "unlimited", "maximum number of background calls in flight; `\"unlimited\"` = no separate limit"),
     changeable("fairness", top!(draft.fairness), Kind::Choice(&Fairness::NAMES), "process", "which waiting call of one priority is next: `\"process\"` gives each process (or group) an equal share, `\"fifo\"` is first come, first served"),
     changeable("background_share", top!(draft.background_share), PART, "0", "share of the budget that background calls always get, even while higher priorities want all of it"),
-    changeable("count_network_errors", top!(count_network_errors), Kind::Truth, "true", "whether timeouts, DNS and connection errors count for the error ratio and the breaker; `false` if the own network is unreliable"),
+    changeable("count_network_errors", top!(count_network_errors), Kind::Truth, "true", "whether timeouts, DNS and connection errors count for the error ratio and the breaker; `false` if your own network is unreliable"),
     fixed("priority.enabled", top!(draft.priorities), Kind::Truth, "true", "`false`: no priorities, and every `reserve` is ignored"),
     fixed("rules.N.name", rule!(name), Kind::Name, "the algorithm's", "name in messages and in `status`"),
     fixed("rules.N.algorithm", rule!(draft.algorithm), Kind::Choice(&Algorithm::NAMES), "sliding_counter", "algorithm of the rule"),
