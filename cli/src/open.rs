@@ -114,7 +114,8 @@ pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
     if presets::NAMES.contains(&name) {
         return Failure::Usage(format!(
-            "no limiter {name:?} yet{at}; it is a preset, and the first use makes it: shmlimit run {name} -- echo hello"
+            "no limiter {name:?} yet{at}; it is a preset, and the first use creates it: shmlimit run {name} -- echo \
+             hello"
         ));
     }
     remark_note(limiters_elsewhere(place, &directory).as_deref());
@@ -129,6 +130,17 @@ pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
     ))
 }
 
+/// Reports that there is no limiter to remove. The advice to create it would be wrong here.
+pub fn nothing_to_remove(place: &Place, name: &str) -> Failure {
+    match unknown_limiter(place, name) {
+        Failure::Usage(message) => {
+            let first = message.lines().next().unwrap_or_default();
+            Failure::Usage(first.split("; it is a preset").next().unwrap_or_default().to_owned())
+        }
+        failure => failure,
+    }
+}
+
 /// Describes limiters in a default directory that is not in use. The default depends on which directories exist, so a
 /// directory that is created later hides those limiters.
 pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
@@ -137,7 +149,10 @@ pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
     let listed = others.filter_map(|place| Limiter::list(Some(&place.path)).ok());
     let listing = listed.into_iter().find(|listing| !listing.names.is_empty())?;
     let (directory, names) = (listing.directory.display().to_string(), listing.names.join(", "));
-    Some(format!("{directory} has: {names}; to use it: --dir {}", suggestion::shell_words(&[&directory])))
+    Some(format!(
+        "{directory} has these limiters: {names}; to use that directory: --dir {}",
+        suggestion::shell_words(&[&directory])
+    ))
 }
 
 /// Returns the request that the options describe.

@@ -27,7 +27,7 @@ impl Supervisor {
     /// Creates the directory and starts the supervisor process.
     pub fn start() -> Result<Supervisor, Failure> {
         let tool = std::env::current_exe()
-            .map_err(|error| Failure::Command(format!("cannot find this program again: {error}"), 1))?;
+            .map_err(|error| Failure::Command(format!("cannot find the file of this program: {error}"), 1))?;
         let directory = private_directory()?;
         match start(&tool, &directory) {
             Ok(child) => Ok(Supervisor { directory, tool, child }),

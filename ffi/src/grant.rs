@@ -135,7 +135,7 @@ pub(crate) fn end<R>(
     how: impl FnOnce(&mut OwnedGrant) -> Result<R, Error>,
 ) -> Result<R, Failure> {
     let ended = GRANTS.end(number, how).ok_or_else(|| {
-        let message = "the grant is over already (released, cancelled or recorded), or was never given";
+        let message = "the grant has already ended (released, cancelled or recorded), or never existed";
         Failure::new(SHMLIMIT_GRANT_DONE, message)
     })?;
     Ok(ended?)
@@ -157,7 +157,7 @@ impl Reply {
     #[inline]
     pub(crate) fn granted(&self, grant: OwnedGrant) -> Result<i32, Failure> {
         self.answer.write(&shmlimit_answer::granted(grant.delay()));
-        let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many grants are out in this process");
+        let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many grants are held in this process");
         self.grant.write(GRANTS.insert(grant).map_err(too_many)?);
         Ok(SHMLIMIT_OK)
     }

@@ -20,7 +20,7 @@ static LIMITERS: Table<Limiter> = Table::new(1);
 
 /// The limiter behind a handle.
 pub(crate) fn limiter(handle: *const shmlimit_limiter) -> Result<InUse<'static, Limiter>, Failure> {
-    let closed = || Failure::new(SHMLIMIT_CLOSED, "the limiter is closed, or was never open");
+    let closed = || Failure::new(SHMLIMIT_CLOSED, "the limiter is closed, or was never opened");
     LIMITERS.get(handle.addr() as u64).ok_or_else(closed)
 }
 
@@ -194,7 +194,7 @@ impl shmlimit_options {
             SHMLIMIT_MISMATCH_ADOPT => Ok(OnMismatch::Adopt),
             SHMLIMIT_MISMATCH_UPDATE => Ok(OnMismatch::Update),
             other => {
-                let message = format!("shmlimit_options.on_mismatch is {other}; 0 to 2 are its values");
+                let message = format!("shmlimit_options.on_mismatch is {other}; use 0 to 2");
                 Err(Failure::new(SHMLIMIT_BAD_VALUE, message))
             }
         }
@@ -210,7 +210,7 @@ impl shmlimit_options {
             }
             Some(name) => match Account::group(name) {
                 Ok(Some(account)) => Ok(Some(account)),
-                Ok(None) => Err(bad(format!("this machine knows no group {name:?}"))),
+                Ok(None) => Err(bad(format!("there is no group {name:?} on this machine"))),
                 Err(error) => Err(bad(format!("cannot look up the group {name:?}: {error}"))),
             },
             #[cfg(unix)]
@@ -263,6 +263,6 @@ pub unsafe extern "C-unwind" fn shmlimit_open(
 pub unsafe extern "C-unwind" fn shmlimit_close(limiter: *mut shmlimit_limiter) -> i32 {
     call(|| match limiter.is_null() || LIMITERS.close(limiter.addr() as u64) {
         true => Ok(()),
-        false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is closed already, or was never open")),
+        false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is already closed, or was never opened")),
     })
 }

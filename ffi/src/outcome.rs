@@ -181,8 +181,7 @@ struct Ended<'c> {
 
 #[inline]
 fn given(outcome: *const shmlimit_outcome) -> Result<shmlimit_outcome, Failure> {
-    input::growing(outcome)?
-        .ok_or_else(|| Failure::new(SHMLIMIT_NULL_POINTER, "outcome is NULL, and must not be"))
+    input::growing(outcome)?.ok_or_else(|| Failure::new(SHMLIMIT_NULL_POINTER, "outcome must not be NULL"))
 }
 
 impl shmlimit_outcome {
@@ -214,7 +213,7 @@ impl<'c> Ended<'c> {
             SHMLIMIT_ERROR_READ_TIMEOUT => Some(NetError::ReadTimeout),
             SHMLIMIT_ERROR_DNS => Some(NetError::Dns),
             SHMLIMIT_ERROR_CONNECTION => Some(NetError::Connection),
-            other => return Err(bad(format!("shmlimit_outcome.error is {other}; 1 to 4 are errors"))),
+            other => return Err(bad(format!("shmlimit_outcome.error is {other}; use 1 to 4"))),
         };
         let priority = priority("shmlimit_outcome.priority", given.priority)?;
         let head = input::foreign_bytes("shmlimit_outcome.head", given.head, given.head_length)?;
@@ -225,9 +224,7 @@ impl<'c> Ended<'c> {
             })?),
             (0, Some(_)) => None,
             (_, Some(_)) => {
-                return Err(bad(
-                    "shmlimit_outcome has a status and an error; a call ends in one way".to_owned()
-                ));
+                return Err(bad("shmlimit_outcome has both a status and an error; set only one".to_owned()));
             }
             (status, None) => Some(u16::try_from(status).unwrap_or(u16::MAX)),
         };

@@ -18,7 +18,7 @@ pub type shmlimit_pending = u64;
 static PENDING: Table<Mutex<Option<PendingAcquire>>> = Table::new(3);
 
 fn done() -> Failure {
-    let message = "the wait is over already, was never begun, or another thread steps it at this moment";
+    let message = "the wait has already ended, never began, or another thread is stepping it";
     Failure::new(SHMLIMIT_PENDING_DONE, message)
 }
 

@@ -47,7 +47,7 @@ fn unknown(name: &str) -> Failure {
 
 fn in_use(name: &str, users: &[(u32, String)]) -> String {
     let program = |(pid, program): &(u32, String)| match pid {
-        0 => "a program that has its deleted file open".to_owned(),
+        0 => "a program that still has its deleted file open".to_owned(),
         pid => format!("{program} ({pid})"),
     };
     let mut programs: Vec<String> = users.iter().take(NAMED).map(program).collect();

@@ -151,6 +151,6 @@ pub(crate) fn priority(what: &str, number: u32) -> Result<Option<Priority>, Fail
         SHMLIMIT_PRIORITY_BACKGROUND => Ok(Some(Priority::Background)),
         SHMLIMIT_PRIORITY_USER => Ok(Some(Priority::User)),
         SHMLIMIT_PRIORITY_WEBHOOK => Ok(Some(Priority::Webhook)),
-        _ => Err(Failure::new(SHMLIMIT_BAD_VALUE, format!("{what} is {number}; 0 to 3 are priorities"))),
+        _ => Err(Failure::new(SHMLIMIT_BAD_VALUE, format!("{what} is {number}; use 0 to 3"))),
     }
 }

@@ -245,11 +245,11 @@ impl LimiterSegment {
                         _ => String::new(),
                     };
                     format!(
-                        "{stop}it can be forced to {}, or be paused; for the other states {afresh}",
+                        "{stop}it accepts only {}, or a pause; for the other states {afresh}",
                         known.join(", ")
                     )
                 }
-                _ => format!("there are: {}", known.join(", ")),
+                _ => format!("it accepts: {}", known.join(", ")),
             },
         }
     }

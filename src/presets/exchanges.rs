@@ -14,12 +14,12 @@ const BINANCE: Preset = Preset {
     name: "binance",
     about: "Binance spot: weight by the minute, orders by 10 seconds and by the day, paced by X-MBX-* headers",
     source: "2024-11-15, the exchange's help pages: weight 6000 a minute and address; 50 orders in 10 s and 160000 a \
-             day and account. What /api/v3/exchangeInfo says of your account wins: set it.",
+             day and account. /api/v3/exchangeInfo returns the limits of your account: set those.",
     notes: &[
-        "A call says what it costs: --cost weight=5, and orders=1 if it places one. What was really used \
-         is learned from the headers, and sets the pace.",
-        "Weight is per address, orders are per account: with several accounts, one limiter for each.",
-        "Status 418 is a ban that began as 429s ignored; heed Retry-After.",
+        "State what a call costs: --cost weight=5, and orders=1 if it places an order. The headers report what was \
+         really used, and set the pace.",
+        "Weight is counted per address and orders per account: with several accounts, use one limiter for each.",
+        "Status 418 is a ban after ignored 429s; wait as long as Retry-After says.",
     ],
     draft: PolicyDraft {
         provider: "binance",
@@ -47,10 +47,10 @@ const UPBIT: Preset = Preset {
     name: "upbit",
     about: "Upbit: the groups default and order by the second, paced by Remaining-Req",
     source: "2026-10-07, the exchange's documentation: group default 30 a second; group order 12 a second since \
-             2026-08-21 (8 before). The header's min is a fixed number nowadays and not used.",
+             2026-08-21 (8 before). The header's min is now a fixed number, and is not used.",
     notes: &[
-        "`requests` is the group default. A call of the group order says so: --cost requests=0 --cost order=1.",
-        "Market data has groups of its own, 10 a second and address: give them a limiter of their own.",
+        "`requests` counts the group default. For a call of the group order use: --cost requests=0 --cost order=1.",
+        "Market data has its own groups, 10 a second per address: create separate limiters for them.",
     ],
     draft: PolicyDraft {
         provider: "upbit",

@@ -13,8 +13,8 @@ pub(super) const ALL: &[Preset] =
 const TMDB: Preset = Preset {
     name: "tmdb",
     about: "The Movie Database: 35 a second, 35 at once, 4 in flight, with the five-state breaker",
-    source: "2024-04: no official limit since 2019-12-16; some 40 to 50 a second are tolerated, by the provider's own \
-             words and the community's observation. 35 stays below.",
+    source: "2024-04: no official limit since 2019-12-16; about 40 to 50 a second are tolerated, as the provider says \
+             and users observe. 35 stays below.",
     notes: &["Cache answers for 24 to 48 h.", PER_KEY],
     draft: PolicyDraft {
         provider: "tmdb",
@@ -53,8 +53,9 @@ const TVDB: Preset = Preset {
 const FANART: Preset = Preset {
     name: "fanart",
     about: "fanart.tv with a project key: 1 a second, 5 at once of which 4 for high priorities",
-    source: "The provider's 10 a second for project keys, as the sliding window; the rate is a courtesy far below.",
-    notes: &["Pictures do not change: cache them for good.", PER_KEY],
+    source: "The sliding window is the provider's limit for project keys, 10 a second. The rate is far below it, as a \
+             courtesy.",
+    notes: &["Pictures do not change: cache them without an expiry.", PER_KEY],
     draft: PolicyDraft {
         rules: &[bucket(1, 5), named("window", Algorithm::SlidingLog, 10, SECOND)],
         ..cautious("fanart")
@@ -64,8 +65,9 @@ const FANART: Preset = Preset {
 const FANART_PERSONAL: Preset = Preset {
     name: "fanart-personal",
     about: "fanart.tv with a personal key: 2 a second, 10 at once of which 8 for high priorities",
-    source: "The provider's 20 a second for personal keys, as the sliding window; the rate is a courtesy far below.",
-    notes: &["Pictures do not change: cache them for good.", PER_KEY],
+    source: "The sliding window is the provider's limit for personal keys, 20 a second. The rate is far below it, as \
+             a courtesy.",
+    notes: &["Pictures do not change: cache them without an expiry.", PER_KEY],
     draft: PolicyDraft {
         rules: &[bucket(2, 10), named("window", Algorithm::SlidingLog, 20, SECOND)],
         ..cautious("fanart")
@@ -77,8 +79,8 @@ const MUSICBRAINZ: Preset = Preset {
     about: "MusicBrainz: one a second, one at a time, no priorities",
     source: "The official limit: one request a second. A bucket of one is exactly that, so it needs no second rule.",
     notes: &[
-        "Cache answers for good.",
-        "The limit is per address, not per key; a User-Agent with a contact is demanded.",
+        "Cache answers without an expiry.",
+        "The limit is per address, not per key; a User-Agent with a contact is required.",
     ],
     draft: PolicyDraft {
         concurrency: Some(1),
@@ -91,7 +93,7 @@ const MUSICBRAINZ: Preset = Preset {
 const OMDB_FREE: Preset = Preset {
     name: "omdb-free",
     about: "OMDb with a free key: 1000 each UTC day",
-    source: "2026-06: the provider's limit for free keys; the count starts anew at midnight UTC.",
+    source: "2026-06: the provider's limit for free keys; the count restarts at midnight UTC.",
     notes: &["Cache answers for 7 days.", PER_KEY, DAILY],
     draft: PolicyDraft { rules: &[named("day", Algorithm::FixedWindow, 1000, DAY)], ..cautious("omdb") },
 };
@@ -99,21 +101,21 @@ const OMDB_FREE: Preset = Preset {
 const OMDB_PAID: Preset = Preset {
     name: "omdb-paid",
     about: "OMDb with a paid key: 100000 each UTC day",
-    source: "2026-06: the limit of the lowest paid level; higher ones have more.",
+    source: "2026-06: the limit of the lowest paid level; higher levels have more.",
     notes: &["Cache answers for 7 days.", PER_KEY, DAILY],
     draft: PolicyDraft { rules: &[named("day", Algorithm::FixedWindow, 100_000, DAY)], ..cautious("omdb") },
 };
 
 const LOCAL: Preset = Preset {
     name: "local",
-    about: "A service on the own network: 1000 a second, 10000 at once of which 9000 for high priorities",
-    source: "No provider: a rate that a service at home bears.",
+    about: "A service on your own network: 1000 a second, 10000 at once of which 9000 for high priorities",
+    source: "Not a provider's limit: a rate that a service on a home network can bear.",
     notes: &[],
     draft: PolicyDraft { rules: &[bucket(1000, 10_000)], ..cautious("local") },
 };
 
 const TEN_SECONDS: Duration = Duration::from_secs(10);
-const DAILY: &str = "A daily quota outlives a reboot only in a directory that does: --dir.";
+const DAILY: &str = "A daily quota survives a reboot only if the directory of the limiters does: --dir.";
 
 /// A token bucket with `rate` units per second and `burst` units at once. The part of the burst above the rate is
 /// reserved for high priorities (R107).

@@ -12,8 +12,8 @@ const GITHUB: Preset = Preset {
     about: "GitHub's REST API with a user's token: 5000 in any hour, paced by x-ratelimit-*",
     source: "2025-10, the provider's documentation: 5000 an hour for a user; apps of an enterprise have up to 15000.",
     notes: &[
-        "There are secondary limits besides: 100 calls at a time, 900 points a minute, 80 a minute that make content. \
-         concurrency = 20 is kind.",
+        "There are also secondary limits: 100 calls at a time, 900 points a minute, and 80 calls a minute that create \
+         content. concurrency = 20 stays well below.",
         "The limit is per user, not per token.",
     ],
     draft: PolicyDraft {
@@ -28,11 +28,11 @@ const OPENAI: Preset = Preset {
     name: "openai",
     about: "OpenAI: 500 requests and 30000 tokens a minute, paced by x-ratelimit-*-requests and -tokens",
     source: "2025: the first tier of the GPT-4o family, the lowest that pays. Limits depend on model and tier, and \
-             newer models have more: set yours from the account's page of limits.",
+             newer models have more: set those that the limits page of your account shows.",
     notes: &[
-        "A call says what it may use: --cost tokens=900, the prompt and max_tokens together; what it did not \
-         use comes back by Outcome::cost.",
-        "Limits are per project and family of models: one limiter for each.",
+        "State how much a call may use: --cost tokens=900, for the prompt and max_tokens together; Outcome::cost \
+         returns the unused part.",
+        "Limits are per project and model family: use one limiter for each.",
     ],
     draft: model("openai", HeaderFormat::OpenAi, &OPENAI_RULES, &OPENAI_WINDOWS),
 };
@@ -41,12 +41,12 @@ const ANTHROPIC: Preset = Preset {
     name: "anthropic",
     about: "Anthropic: 50 requests and 30000 tokens a minute, paced by anthropic-ratelimit-*",
     source: "2025: the first tier of the Claude Sonnet 4 family, input tokens. Limits depend on model and tier: set \
-             yours from the console's page of limits.",
+             those that the limits page of the console shows.",
     notes: &[
-        "The provider counts by token buckets, and so does this.",
-        "Output tokens have a limit of their own (8000 a minute in the first tier): where that is what binds, add a \
-         rule of the unit output_tokens.",
-        "Limits are per organisation and class of models: one limiter for each.",
+        "The provider uses token buckets, and so does this preset.",
+        "Output tokens have a separate limit (8000 a minute in the first tier): if that limit is reached first, add a \
+         rule with the unit output_tokens.",
+        "Limits are per organisation and model class: use one limiter for each.",
     ],
     draft: model("anthropic", HeaderFormat::Anthropic, &ANTHROPIC_RULES, &ANTHROPIC_WINDOWS),
 };

@@ -109,7 +109,7 @@ impl Limiter {
         burst = None, algorithm = None, concurrency = None, on_mismatch = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
         test_clock = None,
     ))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    #[expect(clippy::too_many_arguments, reason = "all others are keywords")]
     fn new(
         py: Python<'_>,
         name: &Bound<'_, PyAny>,
@@ -131,7 +131,9 @@ impl Limiter {
     ) -> PyResult<Limiter> {
         let name = word("name", name)?;
         if replace && !create {
-            return Err(PyValueError::new_err("replace makes the limiter, which create=False forbids"));
+            return Err(PyValueError::new_err(
+                "replace=True creates the limiter, which create=False forbids",
+            ));
         }
         let mut source = ConfigSource::default();
         if let Some(preset) = preset {
@@ -361,7 +363,9 @@ impl Limiter {
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.handle(py)?;
         if self.clock.is_some() {
-            return Err(PyTypeError::new_err("a limiter on a test clock cannot go to another process"));
+            return Err(PyTypeError::new_err(
+                "a limiter on a test clock cannot be passed to another process",
+            ));
         }
         let options = PyDict::new(py);
         options.set_item("directory", &self.directory)?;

@@ -43,7 +43,8 @@ pub fn message(error: &Error) -> String {
                 }
             };
             format!(
-                "limiter {name:?} is configured otherwise:\n{differences}\nuse it as it is with on_mismatch=\"adopt\", or {change}"
+                "limiter {name:?} exists with other settings:\n{differences}\nuse it as it is with \
+                 on_mismatch=\"adopt\", or {change}"
             )
         }
         Error::DoesNotFit { name, problem, .. } => format!(
@@ -66,7 +67,7 @@ pub fn message(error: &Error) -> String {
         Error::Foreign { path, problem, remedy, .. } => {
             let remedy = remedy.replace("remove it with: REMOVE, and make it again", AFRESH);
             with_arguments(&format!(
-                "{} was left alone: {problem}; {}",
+                "{} cannot be used and was not changed: {problem}; {}",
                 path.display(),
                 remedy.replace("remove it with: REMOVE", AFRESH)
             ))

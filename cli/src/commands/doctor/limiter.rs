@@ -59,12 +59,12 @@ fn healthy(seen: &Inspection) -> String {
         1 => "1 process uses it".to_owned(),
         many => format!("{many} processes use it"),
     };
-    let boot = if seen.other_boot { "; made before the last boot, its counts are kept" } else { "" };
+    let boot = if seen.other_boot { "; created before the last boot, and its counts are kept" } else { "" };
     let resets = match seen.resets {
         0 => String::new(),
         resets => format!("; was reset {} after damage", plural::times(resets)),
     };
-    format!("sound, {users}{boot}{resets}")
+    format!("no problems, {users}{boot}{resets}")
 }
 
 /// Reports a limiter that the library refuses to open.
@@ -89,7 +89,7 @@ fn refused(name: &str, error: &Error) -> Finding {
 fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
     match facts.fix_permissions(&format!("{name}.shm")) {
         Ok(Some(access)) => Ok(format!("now {access}")),
-        Ok(None) => Err("it is not a segment of this user's".to_owned()),
+        Ok(None) => Err("it is not a limiter file of this user".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -120,7 +120,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     let idle = |one: &&Attached| one.alive && (one.held > 0 || one.waiting > 0) && platform::is_stopped(one);
     for one in seen.attached.iter().filter(idle) {
         let what = match (one.held, one.waiting) {
-            (0, _) => "waits in the queue, where it is skipped".to_owned(),
+            (0, _) => "waits in the queue, which skips it".to_owned(),
             (1, _) => "has 1 call in flight".to_owned(),
             (held, _) => format!("has {held} calls in flight"),
         };
@@ -132,7 +132,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     for one in seen.attached.iter().filter(|one| one.alive) {
         if let Some(user) = platform::user_without_access(one, &seen.path) {
             let message = format!(
-                "{} ({}) runs as {user}, who may not open the file, so it cannot reclaim what exited processes held",
+                "{} ({}) runs as {user}, which may not open the file, so it cannot reclaim what exited processes held",
                 one.program, one.pid
             );
             findings.push(
@@ -146,7 +146,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
             Finding::warn(
                 CHECK,
                 name,
-                format!("{} processes are attached; 504 is the most", seen.attached.len()),
+                format!("{} processes are attached; the maximum is 504", seen.attached.len()),
             )
             .advice("share one handle per process, or use a limiter for each kind of work"),
         );
@@ -167,11 +167,11 @@ fn left_over(place: &Place, name: &str, seen: &Inspection, fix: bool) -> Option<
         match open::builder(place, name).operator().ignore_environment().open_existing() {
             Ok(limiter) => match limiter.reclaim_dead().map_err(|error| error.to_string())? {
                 0 => Ok("repaired".to_owned()),
-                1 => Ok("repaired, 1 place freed".to_owned()),
-                many => Ok(format!("repaired, {many} places freed")),
+                1 => Ok("repaired, 1 slot freed".to_owned()),
+                many => Ok(format!("repaired, {many} slots freed")),
             },
             // Another process had begun to remove it.
-            Err(Error::UnknownLimiter { .. }) => Ok("removed, which another process had begun".to_owned()),
+            Err(Error::UnknownLimiter { .. }) => Ok("removed, as another process had begun to do".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }))
@@ -183,12 +183,12 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     let waiters = dead.iter().map(|one| one.waiting).sum::<usize>() + seen.lost_waiters;
     let mut parts = Vec::new();
     if seen.unsound {
-        parts.push("its state is damaged, and will be reset with nothing left to use".to_owned());
+        parts.push("its state is damaged; it will be reset, and starts used up".to_owned());
     }
     if seen.unfinished {
         parts.push("a process died in the middle of a change, which will be undone".to_owned());
     } else if seen.lock.as_ref().is_some_and(|lock| !lock.alive) {
-        parts.push("a process died with the lock".to_owned());
+        parts.push("a process died while it held the lock".to_owned());
     }
     if seen.retired {
         parts.push("a process died while it replaced or removed the limiter".to_owned());
@@ -200,7 +200,7 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
             format!("{} exited processes", dead.len())
         };
         let have = if dead.len() == 1 { "has" } else { "have" };
-        parts.push(format!("{who} still {have} a place in it"));
+        parts.push(format!("{who} still {have} a slot in it"));
     }
     if permits > 0 {
         parts.push(match permits {
@@ -220,7 +220,7 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     if seen.wall_clock_set_by > CLOCK_SET && seen.policy.as_ref().is_some_and(calendar) {
         let by = time::format_age(seen.wall_clock_set_by);
         parts.push(format!(
-            "the wall clock was changed by {by} since the last call, and its calendar windows have not followed yet"
+            "the wall clock was changed by {by} since the last call, and its calendar windows still use the old time"
         ));
     }
     let level = if seen.unsound { Level::Bad } else { Level::Warn };
@@ -245,7 +245,7 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                     time::format_age(gate.recorded)
                 ),
             )
-            .advice(format!("if that is too long: {}", force("clear-gate"))),
+            .advice(format!("if that is too long, end it with: {}", force("clear-gate"))),
         );
     }
     if now.offline {
@@ -255,17 +255,18 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                 name,
                 format!("an operator put it offline {since} ago: every call is refused"),
             )
-            .advice(format!("end that: {}", force("online"))),
+            .advice(format!("end it with: {}", force("online"))),
         );
     } else if now.breaker == BreakerKind::Fsm && now.state == BreakerState::CacheOnly && now.eta.is_none() {
         findings.push(
             Finding::warn(
                 CHECK,
                 name,
-                format!("at cache_only for {since} (every call is refused), and stays there: breaker.auto_recover is not set"),
+                format!("in state cache_only for {since}: every call is refused until an operator ends it, because \
+                         breaker.auto_recover is not set"),
             )
             .advice(format!(
-                "end that: {}, or: shmlimit set {} breaker.auto_recover 15m",
+                "end it with: {}, or let it end by itself: shmlimit set {} breaker.auto_recover 15m",
                 force("online"),
                 suggestion::operand(name)
             )),
@@ -278,9 +279,9 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
             Finding::warn(
                 CHECK,
                 name,
-                format!("an operator put the breaker to {} {since} ago", now.state_name),
+                format!("an operator put the breaker into state {} {since} ago", now.state_name),
             )
-            .advice(format!("end that: {}", force("normal"))),
+            .advice(format!("end it with: {}", force("normal"))),
         );
     }
     let warnings = warnings::of(name, now).into_iter();
@@ -295,7 +296,7 @@ fn paused(name: &str, seen: &Inspection) -> Option<Finding> {
     let message = format!("paused without an end by {}: calls wait", condition::paused_by(pause));
     Some(
         Finding::ok(CHECK, name, message)
-            .advice(format!("end that: shmlimit resume {}", suggestion::operand(name))),
+            .advice(format!("end it with: shmlimit resume {}", suggestion::operand(name))),
     )
 }
 
@@ -306,8 +307,8 @@ fn volatile(facts: &DirectoryFacts, name: &str, seen: &Inspection) -> Option<Fin
         Finding::warn(
             CHECK,
             name,
-            "has a rule of an hour or more, and its counts are lost when the machine boots",
+            "has a rule of an hour or more, whose counts are lost when the machine boots",
         )
-        .advice("keep it on a disk: --dir, or SHMLIMIT_DIR for all programs")
+        .advice("keep it in a directory on a disk: use --dir, or SHMLIMIT_DIR for all programs")
     })
 }

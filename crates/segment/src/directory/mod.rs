@@ -271,7 +271,7 @@ fn make(path: &Path) -> Result<(), Error> {
 fn no_place() -> Error {
     Error::Directory {
         path: PathBuf::new(),
-        problem: "no directory to look in".into(),
+        problem: "there is no directory to look in".into(),
         remedy: "choose one with --dir".into(),
     }
 }
