@@ -10,8 +10,8 @@ use crate::request::{ParsedRequest, shmlimit_request};
 use shmlimit::{PendingAcquire, Request, Step};
 use std::sync::Mutex;
 
-/// A wait that the program steps: a number that is never 0 and never reused. After a fork the child's copy is a wait of its
-/// own, which is not in the queue yet.
+/// A wait that the program steps: a number that is never 0 and never reused. After a fork the child's copy is a
+/// separate wait, which is not in the queue yet.
 pub type shmlimit_pending = u64;
 
 /// Waits by handle. A cell holds `None` while a step runs.

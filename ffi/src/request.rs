@@ -34,7 +34,7 @@ pub struct shmlimit_cost {
 pub struct shmlimit_request {
     /// sizeof(shmlimit_request).
     pub size: usize,
-    /// What the call costs. A unit that is not named costs 0, except "requests", which costs 1.
+    /// The cost of the call. A unit that is not named costs 0, except "requests", which costs 1.
     pub costs: *const shmlimit_cost,
     /// How many elements `costs` has. 0 only if `costs` is NULL.
     pub cost_count: usize,

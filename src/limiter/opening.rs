@@ -123,7 +123,8 @@ impl Builder {
             self.patched(&updated)
         })?;
         events::changed(name.as_str(), &changed);
-        // Variables change only limiters with the five-state breaker. For others an invalid variable is no error.
+        // Variables change only limiters with the five-state breaker. For other limiters an invalid variable is
+        // ignored.
         if !self.environment || changed.policy.breaker().kind() != BreakerKind::Fsm {
             return Ok(Vec::new());
         }

@@ -104,5 +104,5 @@ fn a_refusal_says_what_the_call_needs_and_what_is_left() {
     home.tool(&["run", "llm", "--cost", "tokens=1", "--timeout", "0s", "--", "echo"])
         .fails(75, &["needs 1 token, 0 left in rule tpm; try again in "]);
     home.tool(&["acquire", "llm", "--cost", "tokens=30001"])
-        .fails(2, &["needs 30001 tokens, and rule tpm never allows more than 30000 at once"]);
+        .fails(2, &["needs 30001 tokens, but rule tpm never allows more than 30000 at once"]);
 }

@@ -1,4 +1,5 @@
-//! The list of verbs. Each verb is a module; `demo` and `bench` live beside the commands because they only use the tool.
+//! The list of verbs. Each verb is a module; `demo` and `bench` live beside the commands because they only run the
+//! tool.
 
 mod acquire;
 mod completions;

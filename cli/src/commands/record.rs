@@ -176,17 +176,21 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 fn to_text(recorded: &Advice, state: &str) -> String {
     let what = match recorded.outcome_class {
-        OutcomeClass::Ignored => "other 4xx (it changes nothing)",
+        OutcomeClass::Ignored => "other 4xx",
         OutcomeClass::Net => "network error",
         class => class.as_str(),
     };
-    let mut words = format!("{what} recorded, state {state}");
+    let no_effect = if recorded.outcome_class == OutcomeClass::Ignored { " (no effect)" } else { "" };
+    let mut words = format!("{what} recorded{no_effect}, state {state}");
     for Transition { cause, .. } in &recorded.transitions {
         words += &format!(" ({})", cause.as_str());
     }
     if let Some(source) = recorded.wait_source {
-        let then = if recorded.retry { "then try again" } else { "do not try again" };
-        words += &format!("; wait {} ({}), {then}", time::format_wait(recorded.wait), source.as_str());
+        let then = match recorded.retry {
+            true => ", then try again",
+            false => " before the next call; do not try this one again",
+        };
+        words += &format!("; wait {} ({}){then}", time::format_wait(recorded.wait), source.as_str());
     }
     words
 }

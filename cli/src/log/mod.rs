@@ -23,7 +23,7 @@ const LOG: &str = "Log";
 const DEFAULT_SIZE: u64 = 10_000_000;
 const DEFAULT_KEEP: u32 = 3;
 
-/// Where the log goes, and what is in it.
+/// The options of the log: its file, format and level.
 #[derive(Debug, Default, clap::Args)]
 pub struct Log {
     /// Write a line for each change of state, backoff and similar event to this file; - for standard error [default:

@@ -68,8 +68,8 @@ pub struct Init {
     /// Refuse every call until: shmlimit force NAME online (needs a breaker)
     #[arg(long)]
     pub offline: bool,
-    /// Replace an existing limiter with a new one, which has full buckets and no calls in flight. Without other
-    /// options it keeps its settings
+    /// Replace an existing limiter with a new one, which starts with full buckets and all permits, also those in use.
+    /// If no settings are given, it keeps those of the old one
     #[arg(long)]
     pub replace: bool,
     /// Change the named settings while programs use the limiter. Other settings and all counts are kept. With
@@ -264,7 +264,7 @@ fn report(
         InitResult::Made => ("made", "made"),
         InitResult::Afresh => ("afresh", "replaced"),
         InitResult::Updated => ("updated", "updated"),
-        InitResult::There => ("there", "there already"),
+        InitResult::There => ("there", "already exists"),
     };
     if args.json {
         let line = object! {

@@ -64,7 +64,7 @@ impl Command for Top {
     }
 }
 
-/// Until it is ended: by a key, or by a signal.
+/// Runs until a key or a signal ends it.
 fn watch(
     place: &Place,
     args: &Top,

@@ -156,10 +156,13 @@ fn permits_out(policy: Option<&Policy>) -> String {
         (Some(1), _) => "1 call is in flight, and no more are allowed at a time".to_owned(),
         (Some(most), None) => format!("{most} calls are in flight, and no more are allowed at a time"),
         (Some(most), Some(part)) => {
-            format!("no more calls are allowed at a time ({most}, of which at most {part} background calls)")
+            format!(
+                "as many calls are in flight as allowed (at most {most} at a time, at most {part} of them \
+                     background calls)"
+            )
         }
         (None, Some(part)) => {
-            format!("no more background calls are allowed at a time ({part})")
+            format!("as many background calls are in flight as allowed (at most {part} at a time)")
         }
         (None, None) => format!("{MAX_PERMITS} calls are in flight, the maximum of every limiter"),
     }

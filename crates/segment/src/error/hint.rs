@@ -44,7 +44,7 @@ pub(super) fn hint(source: &io::Error, path: &Path) -> String {
     format!("; {hint}")
 }
 
-/// What to do if a path does not exist because its parent directory does not exist.
+/// The remedy if the parent directory of a path does not exist.
 fn parent_hint(path: &Path) -> String {
     match path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
         Some(parent) => {

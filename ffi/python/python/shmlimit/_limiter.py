@@ -49,7 +49,7 @@ class Limiter(_shmlimit.Limiter):
         once. algorithm: how the rate is counted. concurrency: the most calls in flight.
     on_mismatch: what to do if the limiter exists with other settings. "error": raise ConfigError, whose message
         lists the differences. "adopt": use the limiter as it is. "update": change the settings for every program
-        that uses the limiter; what was spent stays spent. An update changes the numbers of existing rules (limit,
+        that uses the limiter; spent units stay spent. An update changes the numbers of existing rules (limit,
         period, burst), the concurrency, and the other settings that docs/configuration.md marks as changeable. Single
         settings cannot add or remove rules or change an algorithm. A config or a preset is the whole configuration and
         can, if the units stay the same and the file has room; otherwise use replace.
