@@ -264,9 +264,9 @@ typedef struct shmlimit_options {
     const struct shmlimit_test_clock *test_clock;
     /**
      * The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit
-     * "tokens=30k/min". Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period of
-     * any position exceeds the rate (sliding_log). With a burst, it is a token bucket: a period may admit rate +
-     * burst.
+     * "tokens=30k/min". Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period,
+     * wherever it begins, exceeds the rate (sliding_log). With a burst, it is a token bucket: a period may admit
+     * rate + burst.
      */
     const char *rate;
     /**

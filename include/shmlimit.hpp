@@ -296,8 +296,8 @@ enum class on_mismatch : std::uint32_t {
 class options {
 public:
     /// The rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". Several
-    /// are separated by commas: "100/min, tokens=30k/min". Without a burst, no period of any position exceeds the
-    /// rate (sliding_log). With a burst, it is a token bucket: a period may admit rate + burst.
+    /// are separated by commas: "100/min, tokens=30k/min". Without a burst, no period, wherever it begins, exceeds
+    /// the rate (sliding_log). With a burst, it is a token bucket: a period may admit rate + burst.
     options &rate(std::string_view text) { return rate_.set(text), *this; }
     /// The most units that one rate allows at once. One period may then admit rate + burst.
     options &burst(std::uint64_t units) noexcept { return burst_ = units, *this; }

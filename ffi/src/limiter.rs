@@ -85,9 +85,9 @@ pub struct shmlimit_options {
     /// The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine.
     pub test_clock: *const shmlimit_test_clock,
     /// The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit
-    /// "tokens=30k/min". Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period of
-    /// any position exceeds the rate (sliding_log). With a burst, it is a token bucket: a period may admit rate +
-    /// burst.
+    /// "tokens=30k/min". Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period,
+    /// wherever it begins, exceeds the rate (sliding_log). With a burst, it is a token bucket: a period may admit
+    /// rate + burst.
     pub rate: *const c_char,
     /// The algorithm of the rate, such as "gcra"; NULL = sliding_log, or token_bucket with a burst or above 100,000 per period.
     pub algorithm: *const c_char,

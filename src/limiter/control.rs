@@ -209,7 +209,7 @@ impl LimiterSegment {
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
             // A policy change is rare and often affects every waiting call. All of them are woken, because a call
-            // should not notice it only at its own next look, and a call that cannot be woken must not delay those
+            // should not notice it only at its own next check, and a call that cannot be woken must not delay those
             // behind it.
             Ok(((done, LogContext::of(tx, now)), Wakeups::each(queue::all(tx))))
         })?;

@@ -374,7 +374,8 @@ pub(super) fn successor(
             break;
         }
         let created = create::create_with(directory, name, |before, generation| match before {
-            // The limiter of this name that existed last was removed on purpose. It is later than `old`, so it decides.
+            // The latest limiter of this name was removed on purpose. It was created after `old`, so its removal
+            // counts.
             PreviousLimiter::Removed => Ok(None),
             _ => old.succession(generation).map(Some),
         })?;

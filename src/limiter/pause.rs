@@ -144,8 +144,8 @@ impl Limiter {
     /// end of the pause, are refused with [`Reason::Paused`](crate::Reason::Paused). Releases and outcomes are
     /// recorded as usual.
     ///
-    /// The pause belongs to the limiter. It outlasts this process and, if the directory does, a reboot. A second
-    /// pause replaces the first.
+    /// The pause belongs to the limiter. It continues after this process exits, and after a reboot if the directory
+    /// survives the reboot. A second pause replaces the first.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, PauseRequest, Policy, PolicyDraft, Reason, Request};

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A process that locks a whole file. It says "locked", and releases the lock when told to.
+/// A process that locks a whole file. It prints "locked", and releases the lock when the test says so.
 fn locker(file: &Path) -> Running {
     in_role("role_that_locks", file)
 }

@@ -54,7 +54,8 @@ pub struct Demo {
     pub act_as: Vec<String>,
 }
 
-/// Parses the rate. Programs that start a process for each call could not exceed more than 50 calls per second.
+/// Parses the rate. With a limit above 50 calls per second, programs that start a process for each call would be too
+/// slow to exceed it.
 fn rate(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse().ok().filter(|rate| (5..=50).contains(rate));

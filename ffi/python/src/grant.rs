@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The right to make one call. It holds a permit until it is recorded, released, cancelled or dropped.
 ///
-/// Use it in a `with` block; leaving the block gives the permit back, unless that happened before.
+/// Use it in a `with` block; leaving the block returns the permit, unless that happened before.
 #[pyclass(frozen, module = "shmlimit", weakref)]
 pub struct Grant {
     inner: Mutex<Option<OwnedGrant>>,
@@ -81,7 +81,7 @@ impl Grant {
         self.inner().is_none()
     }
 
-    /// The limiter that gave it.
+    /// The limiter that granted the call.
     #[getter]
     fn limiter<'py>(&self, py: Python<'py>) -> &Bound<'py, Limiter> {
         self.limiter.bind(py)

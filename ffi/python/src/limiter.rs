@@ -267,7 +267,7 @@ impl Limiter {
         Limiter::using(this, |handle| handle.pause(&request).map(drop))
     }
 
-    /// Ends a pause: waiting calls go on in their turn. Returns whether the limiter was paused.
+    /// Ends a pause: waiting calls continue in their turn. Returns whether the limiter was paused.
     fn resume(this: &Bound<'_, Limiter>) -> PyResult<bool> {
         Limiter::using(this, |handle| Ok(handle.resume()?.is_some()))
     }

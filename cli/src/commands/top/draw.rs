@@ -87,8 +87,8 @@ fn head<'a>(model: &Model, app: &App, shown: usize, theme: &Theme) -> Line<'a> {
 fn nothing(model: &Model, app: &App) -> String {
     match model.tracks.is_empty() {
         true => {
-            "\n  No limiters here yet. They appear as soon as there is one.\n  Try in another terminal:\n\n    \
-                 shmlimit run tmdb -- sleep 10"
+            "\n  No limiters yet. New limiters appear here.\n  Try in another terminal:\n\n    shmlimit run tmdb -- \
+             sleep 10"
                 .to_owned()
         }
         false => format!("\n  No limiter has {:?} in its name; Esc shows all.", app.filter),
