@@ -164,9 +164,9 @@ fn r105_the_notes_state_how_long_to_cache() {
         ("tmdb", "24 to 48 h"),
         ("tmdb-legacy", "24 to 48 h"),
         ("tvdb", "24 to 48 h"),
-        ("fanart", "for good"),
-        ("fanart-personal", "for good"),
-        ("musicbrainz", "for good"),
+        ("fanart", "without an expiry"),
+        ("fanart-personal", "without an expiry"),
+        ("musicbrainz", "without an expiry"),
         ("omdb-free", "7 days"),
         ("omdb-paid", "7 days"),
     ] {

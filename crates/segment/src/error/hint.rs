@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 /// Error numbers that only Windows has: for a read-only file, and for a mapped file that cannot be overwritten.
-const FILE_READ_ONLY: i32 = 6009;
-const USER_MAPPED_FILE: i32 = 1224;
+pub(super) const FILE_READ_ONLY: i32 = 6009;
+pub(super) const USER_MAPPED_FILE: i32 = 1224;
 
 /// The remedy for an error of the operating system, or an empty text.
 pub(super) fn hint(source: &io::Error, path: &Path) -> String {
