@@ -126,7 +126,7 @@ pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
         false => format!("shmlimit init {name} --rate 35/s"),
     };
     Failure::Usage(format!(
-        "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: {make}"
+        "no limiter {name:?}{at}, and no preset of that name{meant}\ncreate it with: {make}"
     ))
 }
 

@@ -21,7 +21,7 @@ fn dir_help() -> String {
 }
 
 /// The help heading that separates the options of every verb from those of a single verb.
-const WHERE: &str = "Directory of the limiters";
+const WHERE: &str = "Directory";
 
 /// Directory of the limiters.
 #[derive(Debug, clap::Args)]

@@ -81,7 +81,7 @@ pub fn wait_or_kill(child: &mut Child, by: Instant) {
 fn private_directory() -> Result<PathBuf, Failure> {
     platform::private_directory().map_err(|error| {
         let usual = std::env::temp_dir();
-        let message = format!("cannot make a private directory in {}: {error}", usual.display());
+        let message = format!("cannot create a private directory in {}: {error}", usual.display());
         Failure::Command(format!("{message}\nset {} to a directory you may write to", texts::TEMPORARY), 1)
     })
 }

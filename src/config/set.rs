@@ -187,11 +187,13 @@ fn of_the_same_table(key: &str, known: &[&str]) -> Vec<String> {
     if !same.is_empty() {
         return same;
     }
-    let mut all: Vec<String> = known
-        .iter()
-        .map(|known| table(known).map_or((*known).to_owned(), |table| format!("{table}.…")))
-        .collect();
-    all.sort_by_key(|known| known.ends_with('…'));
-    all.dedup();
+    let mut all: Vec<String> = Vec::new();
+    for known in known {
+        let entry = table(known).map_or((*known).to_owned(), |table| format!("{table}.…"));
+        if !all.contains(&entry) {
+            all.push(entry);
+        }
+    }
+    all.sort_by_key(|entry| entry.ends_with('…'));
     all
 }

@@ -79,7 +79,7 @@ fn r144_an_update_keeps_the_counts_of_the_rules() {
     assert!(
         home.tool(&["init", "api", "--rate", "30/day", "--update"]).succeeds().contains("already exists")
     );
-    assert!(home.tool(&["init", "new", "--rate", "3/s", "--update"]).succeeds().contains("new: made in"));
+    assert!(home.tool(&["init", "new", "--rate", "3/s", "--update"]).succeeds().contains("new: created in"));
     home.tool(&["init", "api", "--update", "--replace"]).fails(2, &["--update", "--replace"]);
     // Starts afresh with the present settings.
     assert!(home.tool(&["init", "api", "--replace"]).succeeds().contains("at most 30 in any day"));

@@ -28,7 +28,7 @@ pub enum Error {
         why: &'static str,
     },
     /// There is no such limiter, and no preset of that name to create it from.
-    #[error("no limiter {name:?} in {directory}; make it with: {}, or give a rate when you open it", tool(.directory, "init", .name, "--rate 35/s"))]
+    #[error("no limiter {name:?} in {directory}; create it with: {}, or give a rate when you open it", tool(.directory, "init", .name, "--rate 35/s"))]
     UnknownLimiter {
         /// The name asked for.
         name: String,
@@ -77,7 +77,7 @@ pub enum Error {
         segment: bool,
     },
     /// The segment's configuration was damaged.
-    #[error("{path} is damaged: {problem}; remove it with: {}, and make it again", removal(.path))]
+    #[error("{path} is damaged: {problem}; remove it with: {}, and create it again", removal(.path))]
     Damaged {
         /// The file.
         path: PathBuf,

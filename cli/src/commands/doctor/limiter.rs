@@ -77,11 +77,11 @@ fn refused(name: &str, error: &Error) -> Finding {
                 .advice(format!("move {name}.shm away, or choose another directory with --dir"))
         }
         Error::Foreign { problem, .. } => Finding::bad(CHECK, name, problem.clone()).advice(format!(
-            "use one version of shmlimit; or remove it and make it again: {}",
+            "use one version of shmlimit; or remove it and create it again: {}",
             suggestion::remove_command(name)
         )),
         Error::Damaged { problem, .. } => Finding::bad(CHECK, name, format!("is damaged: {problem}"))
-            .advice(format!("remove it and make it again: {}", suggestion::remove_command(name))),
+            .advice(format!("remove it and create it again: {}", suggestion::remove_command(name))),
         error => Finding::bad(CHECK, name, error.to_string()),
     }
 }

@@ -261,7 +261,7 @@ fn report(
 ) -> Result<(), Failure> {
     let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
     let (key, how) = match how {
-        InitResult::Made => ("made", "made"),
+        InitResult::Made => ("made", "created"),
         InitResult::Afresh => ("afresh", "replaced"),
         InitResult::Updated => ("updated", "updated"),
         InitResult::There => ("there", "already exists"),

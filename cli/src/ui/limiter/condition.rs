@@ -122,11 +122,8 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
         let ratio = match now.samples {
             0 => Part::Dim("no call lately".to_owned()),
             samples => {
-                let text = format!(
-                    "{:.1}% errors in the last {}",
-                    now.error_ratio * 100.0,
-                    count(samples.into(), "calls")
-                );
+                let calls = if samples == 1 { "call".to_owned() } else { count(samples.into(), "calls") };
+                let text = format!("{:.1}% errors in the last {calls}", now.error_ratio * 100.0);
                 // An error ratio of one half is already shown in red.
                 if now.error_ratio > 0.0 {
                     Part::Level(0.5 - now.error_ratio, text)

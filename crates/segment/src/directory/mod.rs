@@ -263,7 +263,7 @@ pub(crate) fn begins_with_magic(mut file: &File) -> bool {
 fn make(path: &Path) -> Result<(), Error> {
     match sys::make_directory(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io("make directory", path)(error))
+            Err(Error::io("create directory", path)(error))
         }
         _ => Ok(()),
     }

@@ -35,7 +35,7 @@ pub(super) fn hint(source: &io::Error, path: &Path) -> String {
             );
         }
         io::ErrorKind::PermissionDenied => "choose a directory of your own with --dir",
-        io::ErrorKind::WouldBlock => "another process is making or removing a limiter there; try again",
+        io::ErrorKind::WouldBlock => "another process is creating or removing a limiter there; try again",
         io::ErrorKind::ResourceBusy if cfg!(windows) => {
             "find the program that uses it in the Resource Monitor (resmon), and end it or keep it away from this file"
         }

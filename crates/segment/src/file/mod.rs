@@ -94,8 +94,8 @@ impl Unverified {
 }
 
 const NOT_OURS: &str = "move it away, or choose another directory with --dir";
-const DAMAGED: &str = "remove it with: REMOVE, and make it again";
-const OTHER_VERSION: &str = "use one version of shmlimit, or remove it with: REMOVE, and make it again";
+const DAMAGED: &str = "remove it with: REMOVE, and create it again";
+const OTHER_VERSION: &str = "use one version of shmlimit, or remove it with: REMOVE, and create it again";
 
 /// Checks again, under the creation lock, whether a file of that name exists. This is needed only on systems where
 /// replacing a file takes two steps, because a single look may fall between them. On all other systems the answer
