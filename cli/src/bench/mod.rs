@@ -19,9 +19,10 @@ use std::io;
 use std::process::{self, ExitCode};
 use std::time::Duration;
 
-const BENCH_HELP: &str = "The unit is one precise clock read, which every limiter must make: ratios can be compared between machines. The \
-measured operations take turns, and the median counts, so that other work on the machine disturbs all of them alike. \
-Still, run it on an idle machine. The limiters are in a temporary directory, and yours are not touched.
+const BENCH_HELP: &str = "\
+The unit is one precise clock read, which every limiter must make: ratios can be compared between machines. The \
+measured operations take turns, and the median counts, so that other work on the machine disturbs all of them \
+alike. Still, run it on an idle machine. The limiters are in a temporary directory, and yours are not touched.
 
 \"nearly\" means within 10 % of a target, which other work on the machine may explain. A target with (goal) is not \
 required. docs/benchmarks.md explains how each figure is measured.

@@ -11,7 +11,8 @@ use shmlimit_kernel::policy::BreakerKind;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const FORCE_HELP: &str = "To refuse all calls at once, also those that wait, and to allow calls again (online starts with probes, normal does \
+const FORCE_HELP: &str = "\
+To refuse all calls at once, also those that wait, and to allow calls again (online starts with probes, normal does \
 not):
 
   shmlimit force tmdb offline

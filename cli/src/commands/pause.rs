@@ -12,7 +12,8 @@ use shmlimit::{Limiter, PauseRequest, PauseSnapshot};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const PAUSE_HELP: &str = "Waiting calls keep waiting, and new calls join them, in every program that shares the limiter. Only these calls are \
+const PAUSE_HELP: &str = "\
+Waiting calls keep waiting, and new calls join them, in every program that shares the limiter. Only these calls are \
 refused, with reason paused: calls that do not wait, and calls whose timeout ends before the pause does. The pause \
 stays in force after this command exits, and after a reboot if the directory is on a disk. A second pause replaces \
 the first.
@@ -25,7 +26,8 @@ To refuse all calls at once instead, also those that wait: shmlimit force NAME o
 
 Exit codes: 0 done; 2 usage error; 1 any other error.";
 
-const RESUME_HELP: &str = "Waiting calls continue in their turn, no faster than the limiter's rules allow. A limiter that is not paused is not \
+const RESUME_HELP: &str = "\
+Waiting calls continue in their turn, no faster than the limiter's rules allow. A limiter that is not paused is not \
 changed.
 
 Example:

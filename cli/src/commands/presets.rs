@@ -10,7 +10,8 @@ use shmlimit::config::{nearest, to_toml};
 use shmlimit::presets::{self, Preset};
 use std::process::ExitCode;
 
-const PRESETS_HELP: &str = "A limiter with the name of a preset is created when it is first used. To change its settings before that:
+const PRESETS_HELP: &str = "\
+A limiter with the name of a preset is created when it is first used. To change its settings before that:
 
   shmlimit presets musicbrainz > musicbrainz.toml
   shmlimit init musicbrainz --config musicbrainz.toml";

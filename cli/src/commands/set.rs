@@ -8,7 +8,8 @@ use crate::{open, setting_changes};
 use shmlimit::describe;
 use std::process::ExitCode;
 
-const SET_HELP: &str = "The change takes effect at once in every program that shares the limiter, and lasts until the next change:
+const SET_HELP: &str = "\
+The change takes effect at once in every program that shares the limiter, and lasts until the next change:
 
   shmlimit set tmdb concurrency 6
   shmlimit set tmdb rate 20/s

@@ -23,7 +23,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use view::Picture;
 
-const DEMO_HELP: &str = "A server on this machine allows --rate calls a second, and each of four programs tries to make that many. In the \
+const DEMO_HELP: &str = "\
+A server on this machine allows --rate calls a second, and each of four programs tries to make that many. In the \
 first half each program limits only itself. In the second half all of them ask one limiter. Then the server tells \
 one program to wait, and you see whether the others stop too. The limiter is in a temporary directory, and your \
 limiters are not touched.

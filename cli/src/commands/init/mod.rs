@@ -19,8 +19,10 @@ use std::time::Duration;
 
 mod requested;
 
-const INIT_HELP: &str = "Options override the file, or the preset of the same name. --rate alone is the maximum in any one period. With \
---burst the limiter is a token bucket, which allows that many more calls at once. A repeated command changes nothing:
+const INIT_HELP: &str = "\
+Options override the file, or the preset of the same name. --rate alone is the maximum in any one period. With \
+--burst the limiter is a token bucket, which allows that many more calls at once. A repeated command changes \
+nothing:
 
   shmlimit init omdb --rate 1000/day --concurrency 2
   shmlimit init tmdb --concurrency 8

@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use summary::Summary;
 
-const SIMULATE_HELP: &str = "Operations: {\"op\":\"acquire\"}, record, release, cancel, force, pause, resume, set, headers, advance; \"t\" is \
+const SIMULATE_HELP: &str = "\
+Operations: {\"op\":\"acquire\"}, record, release, cancel, force, pause, resume, set, headers, advance; \"t\" is \
 the virtual time in nanoseconds. Each is answered by one line of JSON: docs/simulate.md.
 
   echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config limiter.toml

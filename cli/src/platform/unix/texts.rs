@@ -11,7 +11,8 @@ pub const CLOCK_UNREADABLE: &str =
 pub const SET_THE_CLOCK: &str = "set it: timedatectl set-ntp true";
 pub const SAFE_PARENTS: &str = "keep limiters only in directories whose parents belong to root or to you";
 
-pub const EXAMPLES_OF_RUN: &str = "Eight at once, but never more calls than the limit. Then with curl, so that all programs pause after a 429 with \
+pub const EXAMPLES_OF_RUN: &str = "\
+Eight at once, but never more calls than the limit. Then with curl, so that all programs pause after a 429 with \
 Retry-After:
 
   seq 1 100 | xargs -P 8 -n 1 shmlimit run tmdb -- ./fetch

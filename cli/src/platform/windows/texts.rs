@@ -11,7 +11,8 @@ pub const SET_THE_CLOCK: &str = "set it: w32tm /resync";
 pub const SAFE_PARENTS: &str =
     "keep limiters only in directories whose parents belong to administrators or to you";
 
-pub const EXAMPLES_OF_RUN: &str = "Never more calls than the limit, whatever else runs. Then with curl, so that all programs pause after a 429:
+pub const EXAMPLES_OF_RUN: &str = "\
+Never more calls than the limit, whatever else runs. Then with curl, so that all programs pause after a 429:
 
   shmlimit run tmdb -- fetch.cmd 11
   shmlimit run tmdb --retries --status-from \"HTTP/[0-9.]+ ([0-9]+)\" --exit curl -- curl -fsS -D - -o 11.json URL
