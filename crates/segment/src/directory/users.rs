@@ -46,7 +46,7 @@ use crate::sys::{self, LivenessLock};
 use std::fs::File;
 use std::io;
 
-/// What is known about the previous limiter of a name.
+/// The facts known about the previous limiter of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviousLimiter {
     /// No program is known to have it open.
