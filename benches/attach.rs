@@ -64,8 +64,7 @@ fn process(program: &str, arguments: &[&str]) -> Option<f64> {
 fn as_processes(rounds: usize, directory: &Path) -> Option<Vec<Figure>> {
     let program = env!("CARGO_BIN_EXE_shmlimit");
     let directory_text = directory.to_str()?;
-    // A program that succeeds without doing its work would be unbeatably fast. So check that the permit it took is
-    // missing afterwards.
+    // A program that succeeds without doing its work would be too fast. So check afterwards that the permit is taken.
     let probe = limiter(directory, "probe", Budget::Scarce.policy(1, None));
     process(program, &["--dir", directory_text, "acquire", "probe"])?;
     if probe.try_acquire(&Request::new()).is_ok() {

@@ -104,17 +104,17 @@ uint64_t shmlimit_segment_size(void);
 #define SHMLIMIT_SLEEP 3
 /** A pointer that must not be NULL is NULL. */
 #define SHMLIMIT_NULL_POINTER 16
-/** The `size` of a struct is not one that any version of this library has. Set it to sizeof the struct. */
+/** No version of this library has this `size` of the struct. Set it to sizeof the struct. */
 #define SHMLIMIT_WRONG_SIZE 17
 /** A text is not UTF-8. */
 #define SHMLIMIT_NOT_UTF8 18
 /** An argument or a field is out of its range, or unknown to this version. */
 #define SHMLIMIT_BAD_VALUE 19
-/** The limiter or test clock is closed, or was never open. */
+/** The limiter or test clock is closed, or was never opened. */
 #define SHMLIMIT_CLOSED 20
-/** The grant is over (released, cancelled, recorded), or never was one. */
+/** The grant has ended (released, cancelled or recorded), or never existed. */
 #define SHMLIMIT_GRANT_DONE 21
-/** The wait is over, or never was one, or another thread steps it at this moment. */
+/** The wait has ended, never existed, or another thread is stepping it. */
 #define SHMLIMIT_PENDING_DONE 22
 /** A bug of this library. Please report it. */
 #define SHMLIMIT_PANICKED 23
@@ -124,7 +124,7 @@ uint64_t shmlimit_segment_size(void);
 #define SHMLIMIT_BAD_NAME 32
 /** The limiter does not exist, and no preset has its name. */
 #define SHMLIMIT_UNKNOWN_LIMITER 33
-/** SHMLIMIT_OPEN_CREATE: the limiter exists already. */
+/** SHMLIMIT_OPEN_CREATE: the limiter already exists. */
 #define SHMLIMIT_ALREADY_EXISTS 34
 /** The directory of the limiters cannot be used, or is not safe to use. */
 #define SHMLIMIT_DIRECTORY 35
@@ -138,7 +138,7 @@ uint64_t shmlimit_segment_size(void);
 #define SHMLIMIT_NETWORK_FILE_SYSTEM 39
 /** A process that is stopped, or gets no processor time, holds the limiter's lock. Try again. */
 #define SHMLIMIT_BUSY 40
-/** As many processes use the limiter as it has slots for. */
+/** All slots of the limiter are in use by processes. */
 #define SHMLIMIT_SLOTS_FULL 41
 /** The limiter exists with other settings than the options ask for. See `on_mismatch`. */
 #define SHMLIMIT_CONFIG_MISMATCH 42
@@ -162,9 +162,13 @@ uint64_t shmlimit_segment_size(void);
 #define SHMLIMIT_IO 51
 /** This operating system lacks something that a shared limiter needs. */
 #define SHMLIMIT_UNSUPPORTED 52
-/** The library cannot see which processes are alive: the file system drops locks, or tests are forbidden. */
+
+/**
+ * The library cannot tell which processes are alive: the file system drops locks, or the process may not examine
+ * locks.
+ */
 #define SHMLIMIT_LIVENESS 53
-/** Programs use the limiter, so shmlimit_remove() left it alone. shmlimit_last_error() names them. */
+/** Programs use the limiter, so shmlimit_remove() did not remove it. shmlimit_last_error() names them. */
 #define SHMLIMIT_IN_USE 54
 /** An error that this version of the C ABI has no number for. */
 #define SHMLIMIT_OTHER 99
@@ -218,7 +222,7 @@ typedef struct shmlimit_setting {
 #define SHMLIMIT_MISMATCH_ERROR 0
 /** Use the limiter as it is. Its own settings apply. */
 #define SHMLIMIT_MISMATCH_ADOPT 1
-/** Change the settings of the limiter, for all programs that share it. What was spent stays spent. */
+/** Change the settings of the limiter, for all programs that share it. Spent units stay spent. */
 #define SHMLIMIT_MISMATCH_UPDATE 2
 
 /** A virtual clock for tests, see shmlimit_test_clock_new(). It is a checked number, not a pointer that can be read. */
@@ -233,17 +237,20 @@ typedef struct shmlimit_test_clock shmlimit_test_clock;
 typedef struct shmlimit_options {
     /** sizeof(shmlimit_options). */
     size_t size;
-    /** The directory of the limiters; NULL = that of SHMLIMIT_DIR or ANIVAULT_DIR, or else the default. */
+    /** The directory of the limiters; NULL = the value of SHMLIMIT_DIR or ANIVAULT_DIR, or else the default. */
     const char *directory;
-    /** The preset to create the limiter from; NULL = the one that has the limiter's name. */
+    /** The preset to create the limiter from; NULL = the one with the limiter's name. */
     const char *preset;
     /** The text of a configuration file (TOML), not its path; NULL = none. */
     const char *config;
-    /** Settings that override those of preset and configuration. */
+    /** Settings that override those of the preset and the configuration. */
     const struct shmlimit_setting *settings;
     /** How many elements `settings` has. 0 only if `settings` is NULL. */
     size_t setting_count;
-    /** Processes of the same group take turns as one; NULL = that of SHMLIMIT_GROUP, or else each process alone. */
+    /**
+     * Processes of the same group take turns as one; NULL = the group of SHMLIMIT_GROUP, or else each process is its
+     * own group.
+     */
     const char *group;
     /** Flags, joined with |: SHMLIMIT_OPEN_…; 0 = open the limiter, or create it if it does not exist. */
     uint32_t flags;
@@ -256,9 +263,10 @@ typedef struct shmlimit_options {
     /** The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine. */
     const struct shmlimit_test_clock *test_clock;
     /**
-     * The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min".
-     * Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the
-     * rate (sliding_log). With one, a token bucket: a period may admit rate + burst.
+     * The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit
+     * "tokens=30k/min". Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period,
+     * wherever it begins, exceeds the rate (sliding_log). With a burst, it is a token bucket: a period may admit
+     * rate + burst.
      */
     const char *rate;
     /**
@@ -272,7 +280,7 @@ typedef struct shmlimit_options {
     uint64_t burst;
     /** The most calls in flight; 0 = not set. */
     uint32_t concurrency;
-    /** What to do if the limiter exists with other settings: SHMLIMIT_MISMATCH_…. */
+    /** How to handle an existing limiter with other settings: SHMLIMIT_MISMATCH_…. */
     uint32_t on_mismatch;
 } shmlimit_options;
 
@@ -321,7 +329,7 @@ typedef struct shmlimit_cost {
 typedef struct shmlimit_request {
     /** sizeof(shmlimit_request). */
     size_t size;
-    /** What the call costs. A unit that is not named costs 0, except "requests", which costs 1. */
+    /** The cost of the call. A unit that is not named costs 0, except "requests", which costs 1. */
     const struct shmlimit_cost *costs;
     /** How many elements `costs` has. 0 only if `costs` is NULL. */
     size_t cost_count;
@@ -355,8 +363,9 @@ typedef struct shmlimit_request {
 const char *shmlimit_priority_name(uint32_t priority);
 
 /**
- * The right to make one call: a number that is never 0 and never reused. It holds a permit until it is released, cancelled
- * or recorded. It belongs to the process that got it: after a fork the child's copy gives nothing back.
+ * The right to make one call: a number that is never 0 and never reused. It holds a permit until it is released,
+ * cancelled or recorded. It belongs to the process that acquired it: after a fork, ending the child's copy returns
+ * nothing.
  */
 typedef uint64_t shmlimit_grant;
 
@@ -401,7 +410,8 @@ typedef struct shmlimit_answer {
     /** sizeof(shmlimit_answer). */
     size_t size;
     /**
-     * Granted: how long to hold the call back, in nanoseconds, so that calls go out evenly. 0 except with a leaky bucket.
+     * Granted: how long to delay the call, in nanoseconds, so that calls are evenly spaced. 0 except with a leaky
+     * bucket.
      */
     uint64_t delay_ns;
     /**
@@ -410,12 +420,13 @@ typedef struct shmlimit_answer {
      */
     uint64_t retry_after_ns;
     /**
-     * Refused: a shorter timeout than this, in nanoseconds, is refused too. SHMLIMIT_NEVER = every timeout is, or not known.
+     * Refused: every timeout shorter than this, in nanoseconds, is refused too. SHMLIMIT_NEVER = every timeout is
+     * refused, or not known.
      */
     uint64_t ready_after_ns;
     /** Refused: the reason, SHMLIMIT_REASON_…; 0 = granted. */
     uint32_t reason;
-    /** Refused: the number of the rule that refused, from 0 in the order of the configuration; -1 = no rule did. */
+    /** Refused: the number of the rule that refused, from 0 in the order of the configuration; -1 = not a rule. */
     int32_t rule;
 } shmlimit_answer;
 
@@ -446,17 +457,17 @@ int32_t shmlimit_try_acquire(const struct shmlimit_limiter *limiter,
 /* ---- Ending a call ------------------------------------------------------------- */
 
 /**
- * Gives the permit of a grant back when its call is over, without an outcome. After a failure, such as SHMLIMIT_BUSY, the
- * grant is still valid. If you know how the call ended, use shmlimit_record().
+ * Returns the permit of a grant when its call is over, without an outcome. After a failure, such as SHMLIMIT_BUSY,
+ * the grant is still valid. If you know how the call ended, use shmlimit_record().
  */
 int32_t shmlimit_release(shmlimit_grant grant);
 
-/** Gives the permit and the cost of a call back that was never sent. Rules that cannot take units back keep them. */
+/** Returns the permit and the cost of a call that was never sent. Rules that cannot take units back keep them. */
 int32_t shmlimit_cancel(shmlimit_grant grant);
 
 /** The connection was not made in time. */
 #define SHMLIMIT_ERROR_CONNECT_TIMEOUT 1
-/** The answer did not come in time. */
+/** The response did not arrive in time. */
 #define SHMLIMIT_ERROR_READ_TIMEOUT 2
 /** The name of the server could not be resolved. */
 #define SHMLIMIT_ERROR_DNS 3
@@ -475,9 +486,9 @@ typedef struct shmlimit_header {
 typedef struct shmlimit_outcome {
     /** sizeof(shmlimit_outcome). */
     size_t size;
-    /** The HTTP status, 100 to 599; 0 = there was no answer, or `head` has the status. */
+    /** The HTTP status, 100 to 599; 0 = there was no response, or `head` has the status. */
     uint32_t status;
-    /** Why there was no answer: SHMLIMIT_ERROR_…; 0 = there was one. */
+    /** Why there was no response: SHMLIMIT_ERROR_…; 0 = there was one. */
     uint32_t error;
     /**
      * Response headers. The library reads Retry-After, and the headers about limits that the limiter is configured for.
@@ -494,19 +505,22 @@ typedef struct shmlimit_outcome {
     size_t head_length;
     /** How long the call took, in nanoseconds; 0 = unknown. */
     uint64_t latency_ns;
-    /** What the call really cost, for the units whose real cost is known now. */
+    /** The actual cost of the call, for the units whose actual cost is known now. */
     const struct shmlimit_cost *costs;
     /** How many elements `costs` has. 0 only if `costs` is NULL. */
     size_t cost_count;
-    /** Which attempt the call was, from 1; 0 = unknown: then successive failures of all programs count. */
+    /**
+     * The number of the attempt, from 1; 0 = unknown: then it is counted from the consecutive failures of all
+     * programs.
+     */
     uint32_t attempt;
     /** The priority of a call without a grant: SHMLIMIT_PRIORITY_…. */
     uint32_t priority;
 } shmlimit_outcome;
 
-/** The server answered and works. */
+/** The server answered normally. */
 #define SHMLIMIT_CLASS_OK 1
-/** 429: the server got too many calls. */
+/** 429: the server received too many calls. */
 #define SHMLIMIT_CLASS_THROTTLED 2
 /** 5xx: the server failed. */
 #define SHMLIMIT_CLASS_SERVER 3
@@ -521,7 +535,7 @@ typedef struct shmlimit_outcome {
 /** The library computed the wait from the failures in a row. */
 #define SHMLIMIT_SOURCE_BACKOFF 2
 
-/** What to do after an outcome. Set `size`; the library fills in the rest. */
+/** Advice after an outcome: whether and when to try again. Set `size`; the library fills in the rest. */
 typedef struct shmlimit_advice {
     /** sizeof(shmlimit_advice). */
     size_t size;
@@ -539,7 +553,7 @@ typedef struct shmlimit_advice {
     uint32_t wait_source;
     /** How many outcomes are in the breaker's window, this one included. */
     uint32_t samples;
-    /** How many 429 came in a row. */
+    /** The number of consecutive 429s. */
     uint32_t consec429;
     /**
      * How many times the breaker changed its state because of this outcome. shmlimit_snapshot_take() lists the newest.
@@ -555,8 +569,8 @@ typedef struct shmlimit_advice {
 const char *shmlimit_class_name(uint32_t class_);
 
 /**
- * Records how the call ended, for all programs that share the limiter, and gives its permit back. After a failure the grant
- * is still valid: correct the outcome, or release the grant. `advice` may be NULL.
+ * Records how the call ended, for all programs that share the limiter, and returns its permit. After a failure the
+ * grant is still valid: correct the outcome, or release the grant. `advice` may be NULL.
  */
 int32_t shmlimit_record(shmlimit_grant grant,
                         const struct shmlimit_outcome *outcome,
@@ -568,8 +582,8 @@ int32_t shmlimit_record_call(const struct shmlimit_limiter *limiter,
                              struct shmlimit_advice *advice);
 
 /**
- * Counts a lookup in the program's own cache: `hit` is 1 if the cache had the answer, else 0. The counts are for dashboards;
- * they decide nothing.
+ * Counts a lookup in the program's own cache: `hit` is 1 if the cache had the answer, else 0. The counts are for
+ * dashboards and affect no decision.
  */
 int32_t shmlimit_count_cache(const struct shmlimit_limiter *limiter,
                              int32_t hit);
@@ -577,8 +591,8 @@ int32_t shmlimit_count_cache(const struct shmlimit_limiter *limiter,
 /* ---- Waiting in an event loop -------------------------------------------------- */
 
 /**
- * A wait that the program steps: a number that is never 0 and never reused. After a fork the child's copy is a wait of its
- * own, which is not in the queue yet.
+ * A wait that the program steps: a number that is never 0 and never reused. After a fork the child's copy is a
+ * separate wait, which is not in the queue yet.
  */
 typedef uint64_t shmlimit_pending;
 
@@ -654,12 +668,12 @@ int32_t shmlimit_pause(const struct shmlimit_limiter *limiter,
 int32_t shmlimit_resume(const struct shmlimit_limiter *limiter, int32_t *was_paused);
 
 /**
- * Removes a limiter with its file, and all that its rules have counted. If programs have it open, this one included, it
- * fails with SHMLIMIT_IN_USE; shmlimit_last_error() names them. If it does not exist: SHMLIMIT_UNKNOWN_LIMITER.
+ * Removes a limiter: its file and all its counts. If programs have it open, this one included, it fails with
+ * SHMLIMIT_IN_USE; shmlimit_last_error() names them. If it does not exist, it fails with SHMLIMIT_UNKNOWN_LIMITER.
  *
- * With `force` not 0, also if programs use it, or if its file is damaged or has another layout version. Calls of programs
- * that have it open then fail with SHMLIMIT_UNKNOWN_LIMITER until it is created again. `options` may be NULL; only its
- * directory, test clock and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
+ * If `force` is not 0, it is removed even if programs use it, or if its file is damaged or has another layout
+ * version. Calls of programs that have it open then fail with SHMLIMIT_UNKNOWN_LIMITER until it is created again.
+ * `options` may be NULL; only its directory, test clock and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
  */
 int32_t shmlimit_remove(const char *name,
                         const struct shmlimit_options *options,

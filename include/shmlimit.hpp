@@ -18,7 +18,7 @@
 //
 // Every function that can fail has two forms, like those of std::filesystem. The one without a std::error_code throws
 // shmlimit::error. The one with a std::error_code at the end sets it, and last_error() has the message; with
-// -fno-exceptions there is only this form. A refusal is no failure: it is a value.
+// -fno-exceptions there is only this form. A refusal is not a failure: it is a value.
 //
 // Limiters, grants, waits, snapshots and clocks can be moved, not copied, and clean up in their destructors. A
 // default-constructed or moved-from object is empty: a call on it fails with errc::closed, grant_done or pending_done.
@@ -100,7 +100,7 @@ inline int last_errno() noexcept { return shmlimit_last_errno(); }
 
 namespace detail {
 
-// Not called category: inside this namespace that is the function.
+// The name `category` is taken by the function in this namespace.
 class category_type final : public std::error_category {
 public:
     const char *name() const noexcept override { return "shmlimit"; }
@@ -137,7 +137,7 @@ template <class T> T sized() noexcept
     return value;
 }
 
-// Sets `code` for a failure; answers such as SHMLIMIT_REFUSED are none.
+// Sets `code` for a failure. Answers such as SHMLIMIT_REFUSED are not failures.
 inline bool done(std::int32_t result, std::error_code &code) noexcept
 {
     if (result >= SHMLIMIT_NULL_POINTER) {
@@ -285,7 +285,7 @@ private:
 
 // ---- Opening a limiter
 
-/// What to do if the limiter exists with other settings than the options ask for.
+/// How to handle an existing limiter whose settings differ from the options.
 enum class on_mismatch : std::uint32_t {
     error = SHMLIMIT_MISMATCH_ERROR,   ///< Fail with errc::config_mismatch.
     adopt = SHMLIMIT_MISMATCH_ADOPT,   ///< Use the limiter as it is.
@@ -295,9 +295,9 @@ enum class on_mismatch : std::uint32_t {
 /// How to open a limiter. Without settings, an existing one is opened as it is, or one is created from the preset of its name.
 class options {
 public:
-    /// The rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". Several are
-    /// separated by commas: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the rate
-    /// (sliding_log). With one, a token bucket: a period may admit rate + burst.
+    /// The rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". Several
+    /// are separated by commas: "100/min, tokens=30k/min". Without a burst, no period, wherever it begins, exceeds
+    /// the rate (sliding_log). With a burst, it is a token bucket: a period may admit rate + burst.
     options &rate(std::string_view text) { return rate_.set(text), *this; }
     /// The most units that one rate allows at once. One period may then admit rate + burst.
     options &burst(std::uint64_t units) noexcept { return burst_ = units, *this; }
@@ -305,7 +305,7 @@ public:
     options &concurrency(std::uint32_t calls) noexcept { return concurrency_ = calls, *this; }
     /// The algorithm of the rate, such as "gcra". Without it: sliding_log, or token_bucket with a burst or above 100,000 per period.
     options &algorithm(std::string_view name) { return algorithm_.set(name), *this; }
-    /// What to do if the limiter exists with other settings.
+    /// How to handle an existing limiter with other settings.
     options &on_mismatch(shmlimit::on_mismatch what) noexcept { return on_mismatch_ = what, *this; }
     /// The directory of the limiters, in UTF-8.
     options &directory(std::string_view path) { return directory_.set(path), *this; }
@@ -390,7 +390,7 @@ inline std::string_view name(priority one) noexcept
     return one == priority::unset ? "unset" : shmlimit_priority_name(static_cast<std::uint32_t>(one));
 }
 
-/// A request for one call. As it is: one request, background priority, no timeout.
+/// A request for one call. By default: one request, background priority, no timeout.
 class request {
 public:
     /// The call's cost in a unit. A unit that is not named costs 0, except "requests", which costs 1. At most 8 units.
@@ -406,7 +406,7 @@ public:
         count_++;
         return *this;
     }
-    /// How long the call may wait. A time of 0 or less does not wait.
+    /// How long the call may wait. With 0 or less it does not wait.
     template <class Rep, class Period> request &timeout(std::chrono::duration<Rep, Period> time) noexcept
     {
         return timeout_ns_ = detail::to_limit(time), *this;
@@ -511,7 +511,7 @@ struct refused {
 
 // ---- Ending a call
 
-/// Why a call got no answer.
+/// Why a call got no response.
 enum class net_error : std::uint32_t {
     connect_timeout = SHMLIMIT_ERROR_CONNECT_TIMEOUT, ///< The connection was not made in time.
     read_timeout = SHMLIMIT_ERROR_READ_TIMEOUT,       ///< The answer did not come in time.
@@ -541,9 +541,9 @@ public:
     {
         return latency_ns_ = detail::to_ns(time), *this;
     }
-    /// Which attempt the call was, from 1.
+    /// The number of the attempt, from 1.
     outcome &attempt(std::uint32_t number) noexcept { return attempt_ = number, *this; }
-    /// What the call really cost in a unit.
+    /// The actual cost of the call in a unit.
     outcome &cost(std::string_view unit, std::uint64_t amount)
     {
         return costs_.emplace_back(std::string(unit), amount), *this;
@@ -598,14 +598,14 @@ enum class outcome_class : std::uint32_t {
 /// The name of an outcome class, such as "5xx".
 inline std::string_view name(outcome_class one) noexcept { return shmlimit_class_name(static_cast<std::uint32_t>(one)); }
 
-/// Where the wait of an advice comes from.
+/// The source of the wait in an advice.
 enum class wait_source : std::uint32_t {
     none = SHMLIMIT_SOURCE_NONE,               ///< There is no need to wait.
     retry_after = SHMLIMIT_SOURCE_RETRY_AFTER, ///< The server said how long, with Retry-After.
     backoff = SHMLIMIT_SOURCE_BACKOFF,         ///< The library computed the wait from the failures in a row.
 };
 
-/// What to do after an outcome.
+/// Advice after an outcome: whether and when to try again.
 struct advice {
     bool retry = false;                                                ///< Whether to try again.
     nanoseconds wait{};                                                ///< How long to wait before the next attempt.
@@ -631,7 +631,7 @@ struct advice {
 /// The right to make one call. It holds a permit until it is recorded, released, cancelled or destroyed.
 class [[nodiscard]] grant {
 public:
-    /// Takes a grant of shmlimit.h over.
+    /// Takes over a grant of shmlimit.h.
     explicit grant(shmlimit_grant number = 0, nanoseconds delay = {}) noexcept : number_(number), delay_(delay) {}
     grant(grant &&other) noexcept : number_(other.detach()), delay_(other.delay_) {}
     grant &operator=(grant &&other) noexcept
@@ -649,7 +649,7 @@ public:
 
     /// Whether the grant holds a permit.
     explicit operator bool() const noexcept { return number_ != 0; }
-    /// How long to hold the call back so that calls go out evenly. 0 except with a leaky bucket.
+    /// How long to delay the call so that calls are evenly spaced. 0 except with a leaky bucket.
     nanoseconds delay() const noexcept { return delay_; }
     /// Records how the call ended, for all programs, and ends the grant. After a failure the grant is still valid.
     advice record(const outcome &outcome, std::error_code &code)
@@ -658,9 +658,9 @@ public:
         ended(outcome.with([&](const shmlimit_outcome &how) { return shmlimit_record(number_, &how, &raw); }), code);
         return advice(raw);
     }
-    /// Gives the permit back without an outcome. After a failure the grant is still valid.
+    /// Returns the permit without an outcome. After a failure the grant is still valid.
     void release(std::error_code &code) noexcept { ended(shmlimit_release(number_), code); }
-    /// Gives the permit and the cost of a call back that was never sent. After a failure the grant is still valid.
+    /// Returns the permit and the cost of a call that was never sent. After a failure the grant is still valid.
     void cancel(std::error_code &code) noexcept { ended(shmlimit_cancel(number_), code); }
 #ifdef SHMLIMIT_HPP_THROWS
     advice record(const outcome &outcome) { return detail::thrown([&](auto &code) { return record(outcome, code); }); }
@@ -723,7 +723,7 @@ private:
 /// A wait that an event loop steps. Destroying it before its end leaves the queue.
 class [[nodiscard]] pending {
 public:
-    /// Takes a wait of shmlimit.h over.
+    /// Takes over a wait of shmlimit.h.
     explicit pending(shmlimit_pending number = 0) noexcept : number_(number) {}
     pending(pending &&other) noexcept : number_(std::exchange(other.number_, 0)) {}
     pending &operator=(pending &&other) noexcept
@@ -738,7 +738,7 @@ public:
             shmlimit_pending_cancel(number_);
     }
 
-    /// Whether the wait goes on.
+    /// Whether the wait continues.
     explicit operator bool() const noexcept { return number_ != 0; }
     /// Checks whether it is the call's turn, without waiting. Nothing: step again after `sleep`. An answer ends the wait.
     /// On a test clock, a step moves the clock to the time of the grant.
@@ -801,7 +801,7 @@ private:
 /// `auto snapshot = api.snapshot();`, read `snapshot->in_flight`. `api.snapshot()->in_flight` does not compile.
 class [[nodiscard]] snapshot {
 public:
-    /// Takes a snapshot of shmlimit.h over.
+    /// Takes over a snapshot of shmlimit.h.
     explicit snapshot(const shmlimit_snapshot *raw = nullptr) noexcept : raw_(raw) {}
 
     /// Whether there is a snapshot. There is none after a failure.
@@ -824,7 +824,7 @@ public:
     /// The calls that wait, in the order in which they will be served.
     range<shmlimit_waiter_snapshot> queue() const & noexcept { return {raw_->queue, raw_->queue_count}; }
     range<shmlimit_waiter_snapshot> queue() const && = delete;
-    /// What response headers said about each window of the provider.
+    /// Each window of the provider, as response headers described it.
     range<shmlimit_pace_window_snapshot> pace_windows() const & noexcept
     {
         return {raw_->pace_windows, raw_->pace_window_count};
@@ -864,7 +864,7 @@ public:
     }
     /// Opens a limiter, and creates it from the preset of its name if it does not exist.
     limiter(std::string_view name, std::error_code &code) : limiter(name, options(), code) {}
-    /// Takes a limiter of shmlimit.h over.
+    /// Takes over a limiter of shmlimit.h.
     explicit limiter(shmlimit_limiter *handle) noexcept : handle_(handle) {}
     limiter(limiter &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     limiter &operator=(limiter &&other) noexcept
@@ -935,7 +935,7 @@ public:
     {
         std::string reason(why);
         auto raw = detail::sized<shmlimit_pause_options>();
-        // A pause that is already over must not become one without an end.
+        // A length below 0 must not become 0, which would be a pause without an end.
         raw.duration_ns = length == length.zero() ? 0 : detail::to_limit(length);
         raw.reason = reason.empty() ? nullptr : reason.c_str();
         detail::done(shmlimit_pause(handle_, &raw), code);
@@ -956,7 +956,7 @@ public:
     {
         return detail::text([&](char **text) { return shmlimit_config(handle_, text); }, code);
     }
-    /// What environment variables changed when this object opened the limiter: one line per change.
+    /// The changes that environment variables made when this object opened the limiter: one line per change.
     std::string environment_changes(std::error_code &code) const
     {
         return detail::text([&](char **text) { return shmlimit_environment_changes(handle_, text); }, code);

@@ -120,7 +120,7 @@ impl From<ConfigError> for Error {
 fn not_one_remedy(rules: usize, setting: &str) -> String {
     match (rules, setting) {
         (0, _) => "give a rate as well".to_owned(),
-        (_, "rate") => "give all the rates, or name the rule in a configuration file or a Policy".to_owned(),
-        _ => "say which rule has it, in a configuration file or a Policy".to_owned(),
+        (_, "rate") => "give all rates, or name the rule in a configuration file or a Policy".to_owned(),
+        _ => "name the rule that gets it, in a configuration file or a Policy".to_owned(),
     }
 }

@@ -28,7 +28,7 @@ pub fn settings(policy: &Policy) -> Vec<(String, String)> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn differences(there: &Policy, wanted: &Policy) -> String {
-    let line = |key: &str, there: &str, wanted: &str| format!("  {key}: {there} there, {wanted} asked for");
+    let line = |key: &str, there: &str, wanted: &str| format!("  {key}: now {there}, given {wanted}");
     compare(there, wanted, line, "\n")
 }
 

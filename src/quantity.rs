@@ -104,7 +104,7 @@ fn part(text: &str) -> Result<(&str, Option<u64>, &str), String> {
 /// assert!(amount("35.0").is_err() && amount("-1").is_err() && amount("10x").is_err());
 /// ```
 pub fn amount(text: &str) -> Result<u64, String> {
-    let wanted = || "must be a whole number, not negative, such as 900, 10k or 64KiB".to_owned();
+    let wanted = || "must be a whole number of 0 or more, such as 900, 10k or 64KiB".to_owned();
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '_')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -117,9 +117,7 @@ pub fn amount(text: &str) -> Result<u64, String> {
         return Err(wanted());
     }
     match decimal_times(&number.replace('_', ""), *size) {
-        Err(problem) if problem == too_large() => {
-            Err(format!("is too large for a whole number; at most {}", u64::MAX))
-        }
+        Err(problem) if problem == too_large() => Err(format!("is too large; the maximum is {}", u64::MAX)),
         Err(_) => Err(wanted()),
         Ok(amount) => Ok(amount),
     }
@@ -196,7 +194,7 @@ fn too_fine() -> String {
 }
 
 fn too_large() -> String {
-    format!("is too large; at most {}ns", u64::MAX)
+    format!("is too large; the maximum is {}ns", u64::MAX)
 }
 
 #[cfg(test)]

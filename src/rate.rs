@@ -259,7 +259,7 @@ fn parts(text: &str) -> Result<(u64, Duration), String> {
         None => duration(period).map_err(|_| wanted())?,
     };
     match (limit, period) {
-        (0, _) | (_, Duration::ZERO) => Err("must be more than nothing".into()),
+        (0, _) | (_, Duration::ZERO) => Err("must be more than 0".into()),
         _ => Ok((limit, period)),
     }
 }

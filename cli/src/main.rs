@@ -30,7 +30,7 @@ use verb_trait::Tool;
 
 /// One rate limit for every program on this machine.
 ///
-/// Without a verb: status.
+/// Without a verb, shmlimit shows the status of all limiters.
 #[derive(Debug, Parser)]
 #[command(
     name = "shmlimit",

@@ -114,7 +114,8 @@ pub fn unknown_limiter(location: &Location, name: &str) -> Failure {
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
     if presets::NAMES.contains(&name) {
         return Failure::Usage(format!(
-            "no limiter {name:?} yet{at}; it is a preset, and the first use makes it: shmlimit run {name} -- echo hello"
+            "no limiter {name:?} yet{at}; it is a preset, and the first use creates it: shmlimit run {name} -- echo \
+             hello"
         ));
     }
     remark_note(limiters_elsewhere(location, &directory).as_deref());
@@ -125,8 +126,19 @@ pub fn unknown_limiter(location: &Location, name: &str) -> Failure {
         false => format!("shmlimit init {name} --rate 35/s"),
     };
     Failure::Usage(format!(
-        "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: {make}"
+        "no limiter {name:?}{at}, and no preset of that name{meant}\ncreate it with: {make}"
     ))
+}
+
+/// Reports that there is no limiter to remove. The advice to create it would be wrong here.
+pub fn nothing_to_remove(place: &Place, name: &str) -> Failure {
+    match unknown_limiter(place, name) {
+        Failure::Usage(message) => {
+            let first = message.lines().next().unwrap_or_default();
+            Failure::Usage(first.split("; it is a preset").next().unwrap_or_default().to_owned())
+        }
+        failure => failure,
+    }
 }
 
 /// Describes limiters in a default directory that is not in use. The default depends on which directories exist, so a
@@ -137,7 +149,10 @@ pub fn limiters_elsewhere(location: &Location, in_use: &Path) -> Option<String> 
     let listed = others.filter_map(|candidate| Limiter::list(Some(&candidate.path)).ok());
     let listing = listed.into_iter().find(|listing| !listing.names.is_empty())?;
     let (directory, names) = (listing.directory.display().to_string(), listing.names.join(", "));
-    Some(format!("{directory} has: {names}; to use it: --dir {}", suggestion::shell_words(&[&directory])))
+    Some(format!(
+        "{directory} has these limiters: {names}; to use that directory: --dir {}",
+        suggestion::shell_words(&[&directory])
+    ))
 }
 
 /// Returns the request that the options describe.

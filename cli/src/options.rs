@@ -15,19 +15,20 @@ use std::time::Duration;
 fn dir_help() -> String {
     let defaults = texts::DEFAULT_DIRECTORIES;
     format!(
-        "Directory of the limiters [default: the first there is of $SHMLIMIT_DIR, $ANIVAULT_DIR, {defaults}]"
+        "Directory of the limiters [default: the first of these that is set or can be used: $SHMLIMIT_DIR, \
+         $ANIVAULT_DIR, {defaults}]"
     )
 }
 
 /// The help heading that separates the options of every verb from those of a single verb.
-const WHERE: &str = "Where limiters live";
+const WHERE: &str = "Directory";
 
-/// Where limiters live.
+/// Directory of the limiters.
 #[derive(Debug, clap::Args)]
 pub struct Location {
     #[arg(long, global = true, value_name = "DIR", help_heading = WHERE, help = dir_help())]
     pub dir: Option<PathBuf>,
-    /// Trust a directory on a network file system
+    /// Allow a directory on a network file system, where shared memory may not work
     #[arg(long, global = true, help_heading = WHERE)]
     pub allow_network_fs: bool,
 }
@@ -38,16 +39,17 @@ pub struct RequestOptions {
     /// Cost of the call: a number of requests, or UNIT=NUMBER; may be repeated
     #[arg(long, value_parser = parse_cost, allow_hyphen_values = true, value_name = "COST")]
     pub cost: Vec<(String, u64)>,
-    /// Priority of the call: background, user or webhook. Webhook goes before user, user before background; the
-    /// background must leave a rule's reserve to the others
+    /// Priority of the call: background, user or webhook. Webhook calls go first, then user calls, then background
+    /// calls. Background calls cannot use the reserve of a rule
     #[arg(long, value_parser = parse_priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
-    /// Calls that wait under this name take turns as one process [default: $SHMLIMIT_GROUP, or all of this session]
+    /// Calls with the same group take turns as if one process made them [default: $SHMLIMIT_GROUP, or one group for
+    /// this terminal session]
     #[arg(long, value_parser = parse_group, value_name = "NAME")]
     pub group: Option<String>,
-    /// The exit code of a refusal, from 0 to 255, for commands that use 75 themselves. With 0 only the message tells a
-    /// refusal from success. A cost that is never allowed is still 2
-    #[arg(short = 'E', long = "conflict-exit-code", default_value_t = REFUSED, allow_hyphen_values = true, value_name = "NUMBER")]
+    /// Exit code of a refusal, from 0 to 255, for commands that use 75 themselves. With 0, only the message shows
+    /// that a call was refused. A cost that can never be allowed exits with 2 in any case
+    #[arg(short = 'E', long = "conflict-exit-code", default_value_t = REFUSED, value_parser = parse_exit_code, allow_hyphen_values = true, value_name = "NUMBER")]
     pub refused: u8,
 }
 
@@ -78,6 +80,10 @@ fn parse_cost(text: &str) -> Result<(String, u64), String> {
     let amount =
         config::amount(amount).map_err(|problem| format!("{problem}; or UNIT=NUMBER such as tokens=900"))?;
     Ok((unit.to_owned(), amount))
+}
+
+fn parse_exit_code(text: &str) -> Result<u8, String> {
+    text.parse().map_err(|_| "must be an exit code, from 0 to 255".to_owned())
 }
 
 pub fn parse_priority(text: &str) -> Result<Priority, String> {
@@ -119,7 +125,7 @@ pub fn read_config(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let read = File::open(path)?.take(LONGEST_CONFIG + 1).read_to_string(&mut text)?;
     match read as u64 > LONGEST_CONFIG {
-        true => Err(io::Error::other("it is longer than 1 MiB, which no limiter file is")),
+        true => Err(io::Error::other("it is longer than 1 MiB, the maximum for a configuration file")),
         false => Ok(text),
     }
 }
@@ -139,15 +145,18 @@ pub const ENV_GROUP: &str = "SHMLIMIT_GROUP";
 /// doctor searches the source for others.
 pub const VARIABLES: [(&str, &str); 12] = [
     ("SHMLIMIT_DIR", "Directory of the limiters."),
-    ("ANIVAULT_DIR", "The same, where SHMLIMIT_DIR is not set."),
-    ("SHMLIMIT_GROUP", "Calls that wait under this name take turns as one process."),
-    ("SHMLIMIT_LIMITER", "Set by run for its command: the limiter. record takes it where none is named."),
-    ("SHMLIMIT_ATTEMPT", "Set by run for its command: which attempt it is, from 1."),
+    ("ANIVAULT_DIR", "Directory of the limiters if SHMLIMIT_DIR is not set."),
+    ("SHMLIMIT_GROUP", "Calls with the same group take turns as if one process made them."),
+    (
+        "SHMLIMIT_LIMITER",
+        "Set by run for its command: the name of the limiter. record uses it if no name is given.",
+    ),
+    ("SHMLIMIT_ATTEMPT", "Set by run for its command: the number of the attempt, from 1."),
     ("SHMLIMIT_RUN", "Set by run for its command, so that record can tell it how the call ended."),
     ("SHMLIMIT_LOG", "File of the log, as with \\-\\-log."),
     ("SHMLIMIT_LOG_FORMAT", "logfmt or json."),
     ("SHMLIMIT_LOG_LEVEL", "error, warn, info or debug."),
-    ("SHMLIMIT_LOG_SIZE", "When another file of the log is begun, such as 10MB."),
-    ("SHMLIMIT_LOG_KEEP", "How many older files of the log are kept."),
+    ("SHMLIMIT_LOG_SIZE", "Size at which a new log file is started, such as 10MB."),
+    ("SHMLIMIT_LOG_KEEP", "Number of older log files that are kept."),
     ("NO_COLOR", "No colours."),
 ];

@@ -34,8 +34,8 @@ pub fn remark_effects(name: &str, key: &str, before: &Policy, after: &Policy) {
         if before.rules().iter().find(counts).is_none() {
             let (rule, period) = (rule.name.as_str(), describe::duration(rule.period));
             output::remark(&format!(
-                "note: rule {rule} is new, or counts by another algorithm, so it starts used up; it has room again in \
-                 {period} at the latest"
+                "note: rule {rule} is new, or counts with another algorithm, so it starts used up; it allows calls \
+                 again in {period} at the latest"
             ));
         }
     }
@@ -44,7 +44,8 @@ pub fn remark_effects(name: &str, key: &str, before: &Policy, after: &Policy) {
         if after.period > before.period {
             let (rule, period) = (after.name.as_str(), describe::duration(after.period));
             output::remark(&format!(
-                "note: rule {rule} has no record of the longer period and counts that part as used; it has room again in {period} at the latest"
+                "note: rule {rule} has no record of the longer period and counts that part as used; it allows calls \
+                 again in {period} at the latest"
             ));
         }
     }
@@ -56,7 +57,7 @@ pub fn remark_effects(name: &str, key: &str, before: &Policy, after: &Policy) {
         && driven.rate_base.0 > 0
     {
         output::remark(&format!(
-            "note: breaker.rate_base overrides this rate; to end that: shmlimit set {} breaker.rate_base auto",
+            "note: breaker.rate_base overrides this rate; to use this rate: shmlimit set {} breaker.rate_base auto",
             suggestion::operand(name)
         ));
     }

@@ -27,7 +27,7 @@ impl Supervisor {
     /// Creates the directory and starts the supervisor process.
     pub fn start() -> Result<Supervisor, Failure> {
         let tool = std::env::current_exe()
-            .map_err(|error| Failure::Command(format!("cannot find this program again: {error}"), 1))?;
+            .map_err(|error| Failure::Command(format!("cannot find the file of this program: {error}"), 1))?;
         let directory = private_directory()?;
         match start(&tool, &directory) {
             Ok(child) => Ok(Supervisor { directory, tool, child }),
@@ -81,7 +81,7 @@ pub fn wait_or_kill(child: &mut Child, by: Instant) {
 fn private_directory() -> Result<PathBuf, Failure> {
     platform::private_directory().map_err(|error| {
         let usual = std::env::temp_dir();
-        let message = format!("cannot make a private directory in {}: {error}", usual.display());
+        let message = format!("cannot create a private directory in {}: {error}", usual.display());
         Failure::Command(format!("{message}\nset {} to a directory you may write to", texts::TEMPORARY), 1)
     })
 }

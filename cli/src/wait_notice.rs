@@ -35,8 +35,8 @@ fn to_text(snapshot: &Snapshot) -> String {
     let name = suggestion::operand(&snapshot.name);
     if let Some(pause) = &snapshot.paused {
         let left = match pause.ends_in {
-            Some(left) => format!("calls go on in {}", time::format_remaining(left)),
-            None => format!("until: shmlimit resume {name}"),
+            Some(left) => format!("calls continue in {}", time::format_remaining(left)),
+            None => format!("end it with: shmlimit resume {name}"),
         };
         return format!(": paused by {}; {left}", condition::paused_by(pause));
     }
@@ -45,5 +45,5 @@ fn to_text(snapshot: &Snapshot) -> String {
         0 | 1 => String::new(),
         many => format!(", {many} in the queue"),
     };
-    format!("{}{others} (shmlimit status {name} says more)", change.unwrap_or_default())
+    format!("{}{others} (details: shmlimit status {name})", change.unwrap_or_default())
 }

@@ -5,7 +5,7 @@
  *     ./worker tmdb --url http://127.0.0.1:8080/movie/603 --seconds 15
  *     shmlimit run tmdb -- curl ...          another program, the same budget
  *
- * Without --url it holds each permit for a while (--hold milliseconds) and makes no call.
+ * Without --url it holds each permit for a while (--hold milliseconds) instead of making a call.
  */
 #include "portable.h"
 

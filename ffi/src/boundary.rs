@@ -125,7 +125,8 @@ fn answer<A: Answer>(work: impl FnOnce() -> Result<A, Failure>) -> i32 {
         Some(Ok(answer)) => answer.number(),
         Some(Err(failure)) => caught(SHMLIMIT_PANICKED, || remember(failure)),
         None => {
-            let message = "a bug in shmlimit: a panic was stopped at the border to C; please report it";
+            let message =
+                "a bug in shmlimit: it panicked, and the C interface caught the panic; please report it";
             caught(SHMLIMIT_PANICKED, || remember(Failure::new(SHMLIMIT_PANICKED, message)))
         }
     }

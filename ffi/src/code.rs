@@ -14,17 +14,17 @@ pub const SHMLIMIT_SLEEP: i32 = 3;
 
 /// A pointer that must not be NULL is NULL.
 pub const SHMLIMIT_NULL_POINTER: i32 = 16;
-/// The `size` of a struct is not one that any version of this library has. Set it to sizeof the struct.
+/// No version of this library has this `size` of the struct. Set it to sizeof the struct.
 pub const SHMLIMIT_WRONG_SIZE: i32 = 17;
 /// A text is not UTF-8.
 pub const SHMLIMIT_NOT_UTF8: i32 = 18;
 /// An argument or a field is out of its range, or unknown to this version.
 pub const SHMLIMIT_BAD_VALUE: i32 = 19;
-/// The limiter or test clock is closed, or was never open.
+/// The limiter or test clock is closed, or was never opened.
 pub const SHMLIMIT_CLOSED: i32 = 20;
-/// The grant is over (released, cancelled, recorded), or never was one.
+/// The grant has ended (released, cancelled or recorded), or never existed.
 pub const SHMLIMIT_GRANT_DONE: i32 = 21;
-/// The wait is over, or never was one, or another thread steps it at this moment.
+/// The wait has ended, never existed, or another thread is stepping it.
 pub const SHMLIMIT_PENDING_DONE: i32 = 22;
 /// A bug of this library. Please report it.
 pub const SHMLIMIT_PANICKED: i32 = 23;
@@ -35,7 +35,7 @@ pub const SHMLIMIT_TOO_MANY: i32 = 24;
 pub const SHMLIMIT_BAD_NAME: i32 = 32;
 /// The limiter does not exist, and no preset has its name.
 pub const SHMLIMIT_UNKNOWN_LIMITER: i32 = 33;
-/// SHMLIMIT_OPEN_CREATE: the limiter exists already.
+/// SHMLIMIT_OPEN_CREATE: the limiter already exists.
 pub const SHMLIMIT_ALREADY_EXISTS: i32 = 34;
 /// The directory of the limiters cannot be used, or is not safe to use.
 pub const SHMLIMIT_DIRECTORY: i32 = 35;
@@ -49,7 +49,7 @@ pub const SHMLIMIT_DAMAGED: i32 = 38;
 pub const SHMLIMIT_NETWORK_FILE_SYSTEM: i32 = 39;
 /// A process that is stopped, or gets no processor time, holds the limiter's lock. Try again.
 pub const SHMLIMIT_BUSY: i32 = 40;
-/// As many processes use the limiter as it has slots for.
+/// All slots of the limiter are in use by processes.
 pub const SHMLIMIT_SLOTS_FULL: i32 = 41;
 /// The limiter exists with other settings than the options ask for. See `on_mismatch`.
 pub const SHMLIMIT_CONFIG_MISMATCH: i32 = 42;
@@ -73,9 +73,10 @@ pub const SHMLIMIT_REPLACED: i32 = 50;
 pub const SHMLIMIT_IO: i32 = 51;
 /// This operating system lacks something that a shared limiter needs.
 pub const SHMLIMIT_UNSUPPORTED: i32 = 52;
-/// The library cannot see which processes are alive: the file system drops locks, or tests are forbidden.
+/// The library cannot tell which processes are alive: the file system drops locks, or the process may not examine
+/// locks.
 pub const SHMLIMIT_LIVENESS: i32 = 53;
-/// Programs use the limiter, so shmlimit_remove() left it alone. shmlimit_last_error() names them.
+/// Programs use the limiter, so shmlimit_remove() did not remove it. shmlimit_last_error() names them.
 pub const SHMLIMIT_IN_USE: i32 = 54;
 
 /// An error that this version of the C ABI has no number for.

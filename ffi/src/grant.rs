@@ -11,8 +11,9 @@ use shmlimit::{Error, OwnedGrant, Reason, Refusal, Request};
 use std::ffi::{CStr, c_char};
 use std::time::Duration;
 
-/// The right to make one call: a number that is never 0 and never reused. It holds a permit until it is released, cancelled
-/// or recorded. It belongs to the process that got it: after a fork the child's copy gives nothing back.
+/// The right to make one call: a number that is never 0 and never reused. It holds a permit until it is released,
+/// cancelled or recorded. It belongs to the process that acquired it: after a fork, ending the child's copy returns
+/// nothing.
 pub type shmlimit_grant = u64;
 
 /// A time that is not known, or never comes.
@@ -82,16 +83,18 @@ pub extern "C-unwind" fn shmlimit_reason_name(reason: u32) -> *const c_char {
 pub struct shmlimit_answer {
     /// sizeof(shmlimit_answer).
     pub size: usize,
-    /// Granted: how long to hold the call back, in nanoseconds, so that calls go out evenly. 0 except with a leaky bucket.
+    /// Granted: how long to delay the call, in nanoseconds, so that calls are evenly spaced. 0 except with a leaky
+    /// bucket.
     pub delay_ns: u64,
     /// Refused: when to ask again, in nanoseconds from now; without other traffic the call is allowed then. SHMLIMIT_NEVER =
     /// never, or not known.
     pub retry_after_ns: u64,
-    /// Refused: a shorter timeout than this, in nanoseconds, is refused too. SHMLIMIT_NEVER = every timeout is, or not known.
+    /// Refused: every timeout shorter than this, in nanoseconds, is refused too. SHMLIMIT_NEVER = every timeout is
+    /// refused, or not known.
     pub ready_after_ns: u64,
     /// Refused: the reason, SHMLIMIT_REASON_…; 0 = granted.
     pub reason: u32,
-    /// Refused: the number of the rule that refused, from 0 in the order of the configuration; -1 = no rule did.
+    /// Refused: the number of the rule that refused, from 0 in the order of the configuration; -1 = not a rule.
     pub rule: i32,
 }
 
@@ -135,7 +138,7 @@ pub(crate) fn end<R>(
     how: impl FnOnce(&mut OwnedGrant) -> Result<R, Error>,
 ) -> Result<R, Failure> {
     let ended = GRANTS.end(number, how).ok_or_else(|| {
-        let message = "the grant is over already (released, cancelled or recorded), or was never given";
+        let message = "the grant has already ended (released, cancelled or recorded), or never existed";
         Failure::new(SHMLIMIT_GRANT_DONE, message)
     })?;
     Ok(ended?)
@@ -157,7 +160,7 @@ impl Reply {
     #[inline]
     pub(crate) fn granted(&self, grant: OwnedGrant) -> Result<i32, Failure> {
         self.answer.write(&shmlimit_answer::granted(grant.delay()));
-        let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many grants are out in this process");
+        let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many grants are held in this process");
         self.grant.write(GRANTS.insert(grant).map_err(too_many)?);
         Ok(SHMLIMIT_OK)
     }

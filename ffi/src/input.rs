@@ -23,7 +23,7 @@ pub(crate) unsafe trait Growing: Copy {
 const LARGEST: usize = 4096;
 
 fn null(what: &str) -> Failure {
-    Failure::new(SHMLIMIT_NULL_POINTER, format!("{what} is NULL, and must not be"))
+    Failure::new(SHMLIMIT_NULL_POINTER, format!("{what} must not be NULL"))
 }
 
 fn wrong_size<T: Growing>(size: usize, more: &str) -> Failure {
@@ -193,7 +193,7 @@ pub(crate) fn list<T: Copy>(
         }
         (true, _) => Err(null(what)),
         (false, _) if length > most => {
-            let message = format!("{what} has {length} elements; more than {most} make no sense");
+            let message = format!("{what} has {length} elements; the maximum is {most}");
             Err(Failure::new(crate::code::SHMLIMIT_BAD_VALUE, message))
         }
         // SAFETY: not NULL; the caller's contract says that this many elements are there.

@@ -20,7 +20,7 @@ static LIMITERS: Table<Limiter> = Table::new(1);
 
 /// The limiter behind a handle.
 pub(crate) fn limiter(handle: *const shmlimit_limiter) -> Result<InUse<'static, Limiter>, Failure> {
-    let closed = || Failure::new(SHMLIMIT_CLOSED, "the limiter is closed, or was never open");
+    let closed = || Failure::new(SHMLIMIT_CLOSED, "the limiter is closed, or was never opened");
     LIMITERS.get(handle.addr() as u64).ok_or_else(closed)
 }
 
@@ -51,7 +51,7 @@ pub const SHMLIMIT_OPEN_SHARE: u32 = 32;
 pub const SHMLIMIT_MISMATCH_ERROR: u32 = 0;
 /// Use the limiter as it is. Its own settings apply.
 pub const SHMLIMIT_MISMATCH_ADOPT: u32 = 1;
-/// Change the settings of the limiter, for all programs that share it. What was spent stays spent.
+/// Change the settings of the limiter, for all programs that share it. Spent units stay spent.
 pub const SHMLIMIT_MISMATCH_UPDATE: u32 = 2;
 
 /// How to open a limiter. With `size` alone, an existing limiter is opened with its own settings. A limiter that does not
@@ -63,17 +63,18 @@ pub const SHMLIMIT_MISMATCH_UPDATE: u32 = 2;
 pub struct shmlimit_options {
     /// sizeof(shmlimit_options).
     pub size: usize,
-    /// The directory of the limiters; NULL = that of SHMLIMIT_DIR or ANIVAULT_DIR, or else the default.
+    /// The directory of the limiters; NULL = the value of SHMLIMIT_DIR or ANIVAULT_DIR, or else the default.
     pub directory: *const c_char,
-    /// The preset to create the limiter from; NULL = the one that has the limiter's name.
+    /// The preset to create the limiter from; NULL = the one with the limiter's name.
     pub preset: *const c_char,
     /// The text of a configuration file (TOML), not its path; NULL = none.
     pub config: *const c_char,
-    /// Settings that override those of preset and configuration.
+    /// Settings that override those of the preset and the configuration.
     pub settings: *const shmlimit_setting,
     /// How many elements `settings` has. 0 only if `settings` is NULL.
     pub setting_count: usize,
-    /// Processes of the same group take turns as one; NULL = that of SHMLIMIT_GROUP, or else each process alone.
+    /// Processes of the same group take turns as one; NULL = the group of SHMLIMIT_GROUP, or else each process is its
+    /// own group.
     pub group: *const c_char,
     /// Flags, joined with |: SHMLIMIT_OPEN_…; 0 = open the limiter, or create it if it does not exist.
     pub flags: u32,
@@ -83,9 +84,10 @@ pub struct shmlimit_options {
     pub shared_with: *const c_char,
     /// The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine.
     pub test_clock: *const shmlimit_test_clock,
-    /// The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min".
-    /// Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the
-    /// rate (sliding_log). With one, a token bucket: a period may admit rate + burst.
+    /// The rate; NULL = none. A number and a time, such as "10/s", "40/10s" or "1000/day", with a unit
+    /// "tokens=30k/min". Several are separated by commas: "100/min, tokens=30k/min". Without a burst, no period,
+    /// wherever it begins, exceeds the rate (sliding_log). With a burst, it is a token bucket: a period may admit
+    /// rate + burst.
     pub rate: *const c_char,
     /// The algorithm of the rate, such as "gcra"; NULL = sliding_log, or token_bucket with a burst or above 100,000 per period.
     pub algorithm: *const c_char,
@@ -94,7 +96,7 @@ pub struct shmlimit_options {
     pub burst: u64,
     /// The most calls in flight; 0 = not set.
     pub concurrency: u32,
-    /// What to do if the limiter exists with other settings: SHMLIMIT_MISMATCH_….
+    /// How to handle an existing limiter with other settings: SHMLIMIT_MISMATCH_….
     pub on_mismatch: u32,
 }
 
@@ -194,7 +196,7 @@ impl shmlimit_options {
             SHMLIMIT_MISMATCH_ADOPT => Ok(OnMismatch::Adopt),
             SHMLIMIT_MISMATCH_UPDATE => Ok(OnMismatch::Update),
             other => {
-                let message = format!("shmlimit_options.on_mismatch is {other}; 0 to 2 are its values");
+                let message = format!("shmlimit_options.on_mismatch is {other}; use 0 to 2");
                 Err(Failure::new(SHMLIMIT_BAD_VALUE, message))
             }
         }
@@ -210,7 +212,7 @@ impl shmlimit_options {
             }
             Some(name) => match Account::group(name) {
                 Ok(Some(account)) => Ok(Some(account)),
-                Ok(None) => Err(bad(format!("this machine knows no group {name:?}"))),
+                Ok(None) => Err(bad(format!("there is no group {name:?} on this machine"))),
                 Err(error) => Err(bad(format!("cannot look up the group {name:?}: {error}"))),
             },
             #[cfg(unix)]
@@ -263,6 +265,6 @@ pub unsafe extern "C-unwind" fn shmlimit_open(
 pub unsafe extern "C-unwind" fn shmlimit_close(limiter: *mut shmlimit_limiter) -> i32 {
     call(|| match limiter.is_null() || LIMITERS.close(limiter.addr() as u64) {
         true => Ok(()),
-        false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is closed already, or was never open")),
+        false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is already closed, or was never opened")),
     })
 }

@@ -13,14 +13,14 @@ use std::borrow::Cow;
 use std::ffi::c_char;
 use std::time::Duration;
 
-/// Gives the permit of a grant back when its call is over, without an outcome. After a failure, such as SHMLIMIT_BUSY, the
-/// grant is still valid. If you know how the call ended, use shmlimit_record().
+/// Returns the permit of a grant when its call is over, without an outcome. After a failure, such as SHMLIMIT_BUSY,
+/// the grant is still valid. If you know how the call ended, use shmlimit_record().
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
     call(|| grant::end(grant, OwnedGrant::try_release))
 }
 
-/// Gives the permit and the cost of a call back that was never sent. Rules that cannot take units back keep them.
+/// Returns the permit and the cost of a call that was never sent. Rules that cannot take units back keep them.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
     call(|| grant::end(grant, OwnedGrant::try_cancel))
@@ -28,7 +28,7 @@ pub extern "C-unwind" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
 
 /// The connection was not made in time.
 pub const SHMLIMIT_ERROR_CONNECT_TIMEOUT: u32 = 1;
-/// The answer did not come in time.
+/// The response did not arrive in time.
 pub const SHMLIMIT_ERROR_READ_TIMEOUT: u32 = 2;
 /// The name of the server could not be resolved.
 pub const SHMLIMIT_ERROR_DNS: u32 = 3;
@@ -51,9 +51,9 @@ pub struct shmlimit_header {
 pub struct shmlimit_outcome {
     /// sizeof(shmlimit_outcome).
     pub size: usize,
-    /// The HTTP status, 100 to 599; 0 = there was no answer, or `head` has the status.
+    /// The HTTP status, 100 to 599; 0 = there was no response, or `head` has the status.
     pub status: u32,
-    /// Why there was no answer: SHMLIMIT_ERROR_…; 0 = there was one.
+    /// Why there was no response: SHMLIMIT_ERROR_…; 0 = there was one.
     pub error: u32,
     /// Response headers. The library reads Retry-After, and the headers about limits that the limiter is configured for.
     pub headers: *const shmlimit_header,
@@ -66,11 +66,12 @@ pub struct shmlimit_outcome {
     pub head_length: usize,
     /// How long the call took, in nanoseconds; 0 = unknown.
     pub latency_ns: u64,
-    /// What the call really cost, for the units whose real cost is known now.
+    /// The actual cost of the call, for the units whose actual cost is known now.
     pub costs: *const shmlimit_cost,
     /// How many elements `costs` has. 0 only if `costs` is NULL.
     pub cost_count: usize,
-    /// Which attempt the call was, from 1; 0 = unknown: then successive failures of all programs count.
+    /// The number of the attempt, from 1; 0 = unknown: then it is counted from the consecutive failures of all
+    /// programs.
     pub attempt: u32,
     /// The priority of a call without a grant: SHMLIMIT_PRIORITY_….
     pub priority: u32,
@@ -82,9 +83,9 @@ unsafe impl Growing for shmlimit_outcome {
     const FIRST: usize = 80;
 }
 
-/// The server answered and works.
+/// The server answered normally.
 pub const SHMLIMIT_CLASS_OK: u32 = 1;
-/// 429: the server got too many calls.
+/// 429: the server received too many calls.
 pub const SHMLIMIT_CLASS_THROTTLED: u32 = 2;
 /// 5xx: the server failed.
 pub const SHMLIMIT_CLASS_SERVER: u32 = 3;
@@ -100,7 +101,7 @@ pub const SHMLIMIT_SOURCE_RETRY_AFTER: u32 = 1;
 /// The library computed the wait from the failures in a row.
 pub const SHMLIMIT_SOURCE_BACKOFF: u32 = 2;
 
-/// What to do after an outcome. Set `size`; the library fills in the rest.
+/// Advice after an outcome: whether and when to try again. Set `size`; the library fills in the rest.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_advice {
@@ -120,7 +121,7 @@ pub struct shmlimit_advice {
     pub wait_source: u32,
     /// How many outcomes are in the breaker's window, this one included.
     pub samples: u32,
-    /// How many 429 came in a row.
+    /// The number of consecutive 429s.
     pub consec429: u32,
     /// How many times the breaker changed its state because of this outcome. shmlimit_snapshot_take() lists the newest.
     pub transitions: u32,
@@ -194,8 +195,7 @@ struct Ended<'c> {
 
 #[inline]
 fn given(outcome: *const shmlimit_outcome) -> Result<shmlimit_outcome, Failure> {
-    input::growing(outcome)?
-        .ok_or_else(|| Failure::new(SHMLIMIT_NULL_POINTER, "outcome is NULL, and must not be"))
+    input::growing(outcome)?.ok_or_else(|| Failure::new(SHMLIMIT_NULL_POINTER, "outcome must not be NULL"))
 }
 
 impl shmlimit_outcome {
@@ -227,7 +227,7 @@ impl<'c> Ended<'c> {
             SHMLIMIT_ERROR_READ_TIMEOUT => Some(NetError::ReadTimeout),
             SHMLIMIT_ERROR_DNS => Some(NetError::Dns),
             SHMLIMIT_ERROR_CONNECTION => Some(NetError::Connection),
-            other => return Err(bad(format!("shmlimit_outcome.error is {other}; 1 to 4 are errors"))),
+            other => return Err(bad(format!("shmlimit_outcome.error is {other}; use 1 to 4"))),
         };
         let priority = priority("shmlimit_outcome.priority", given.priority)?;
         let head = input::foreign_bytes("shmlimit_outcome.head", given.head, given.head_length)?;
@@ -238,9 +238,7 @@ impl<'c> Ended<'c> {
             })?),
             (0, Some(_)) => None,
             (_, Some(_)) => {
-                return Err(bad(
-                    "shmlimit_outcome has a status and an error; a call ends in one way".to_owned()
-                ));
+                return Err(bad("shmlimit_outcome has both a status and an error; set only one".to_owned()));
             }
             (status, None) => Some(u16::try_from(status).unwrap_or(u16::MAX)),
         };
@@ -299,8 +297,8 @@ impl<'c> Ended<'c> {
     }
 }
 
-/// Records how the call ended, for all programs that share the limiter, and gives its permit back. After a failure the grant
-/// is still valid: correct the outcome, or release the grant. `advice` may be NULL.
+/// Records how the call ended, for all programs that share the limiter, and returns its permit. After a failure the
+/// grant is still valid: correct the outcome, or release the grant. `advice` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_record(
     grant: shmlimit_grant,
@@ -341,8 +339,8 @@ pub unsafe extern "C-unwind" fn shmlimit_record_call(
     })
 }
 
-/// Counts a lookup in the program's own cache: `hit` is 1 if the cache had the answer, else 0. The counts are for dashboards;
-/// they decide nothing.
+/// Counts a lookup in the program's own cache: `hit` is 1 if the cache had the answer, else 0. The counts are for
+/// dashboards and affect no decision.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, hit: i32) -> i32 {
     call(|| Ok(limiter::limiter(limiter)?.count_cache(hit != 0)?))

@@ -10,15 +10,15 @@ use crate::request::{ParsedRequest, shmlimit_request};
 use shmlimit::{PendingAcquire, Request, Step};
 use std::sync::Mutex;
 
-/// A wait that the program steps: a number that is never 0 and never reused. After a fork the child's copy is a wait of its
-/// own, which is not in the queue yet.
+/// A wait that the program steps: a number that is never 0 and never reused. After a fork the child's copy is a
+/// separate wait, which is not in the queue yet.
 pub type shmlimit_pending = u64;
 
 /// Waits by handle. A cell holds `None` while a step runs.
 static PENDING: Table<Mutex<Option<PendingAcquire>>> = Table::new(3);
 
 fn done() -> Failure {
-    let message = "the wait is over already, was never begun, or another thread steps it at this moment";
+    let message = "the wait has already ended, never began, or another thread is stepping it";
     Failure::new(SHMLIMIT_PENDING_DONE, message)
 }
 

@@ -11,12 +11,12 @@ use std::io::ErrorKind;
 /// How many programs a message names at most.
 const NAMED: usize = 5;
 
-/// Removes a limiter with its file, and all that its rules have counted. If programs have it open, this one included, it
-/// fails with SHMLIMIT_IN_USE; shmlimit_last_error() names them. If it does not exist: SHMLIMIT_UNKNOWN_LIMITER.
+/// Removes a limiter: its file and all its counts. If programs have it open, this one included, it fails with
+/// SHMLIMIT_IN_USE; shmlimit_last_error() names them. If it does not exist, it fails with SHMLIMIT_UNKNOWN_LIMITER.
 ///
-/// With `force` not 0, also if programs use it, or if its file is damaged or has another layout version. Calls of programs
-/// that have it open then fail with SHMLIMIT_UNKNOWN_LIMITER until it is created again. `options` may be NULL; only its
-/// directory, test clock and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
+/// If `force` is not 0, it is removed even if programs use it, or if its file is damaged or has another layout
+/// version. Calls of programs that have it open then fail with SHMLIMIT_UNKNOWN_LIMITER until it is created again.
+/// `options` may be NULL; only its directory, test clock and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_remove(
     name: *const c_char,
@@ -47,7 +47,7 @@ fn unknown(name: &str) -> Failure {
 
 fn in_use(name: &str, users: &[(u32, String)]) -> String {
     let program = |(pid, program): &(u32, String)| match pid {
-        0 => "a program that has its deleted file open".to_owned(),
+        0 => "a program that still has its deleted file open".to_owned(),
         pid => format!("{program} ({pid})"),
     };
     let mut programs: Vec<String> = users.iter().take(NAMED).map(program).collect();

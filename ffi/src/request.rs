@@ -34,7 +34,7 @@ pub struct shmlimit_cost {
 pub struct shmlimit_request {
     /// sizeof(shmlimit_request).
     pub size: usize,
-    /// What the call costs. A unit that is not named costs 0, except "requests", which costs 1.
+    /// The cost of the call. A unit that is not named costs 0, except "requests", which costs 1.
     pub costs: *const shmlimit_cost,
     /// How many elements `costs` has. 0 only if `costs` is NULL.
     pub cost_count: usize,
@@ -151,6 +151,6 @@ pub(crate) fn priority(what: &str, number: u32) -> Result<Option<Priority>, Fail
         SHMLIMIT_PRIORITY_BACKGROUND => Ok(Some(Priority::Background)),
         SHMLIMIT_PRIORITY_USER => Ok(Some(Priority::User)),
         SHMLIMIT_PRIORITY_WEBHOOK => Ok(Some(Priority::Webhook)),
-        _ => Err(Failure::new(SHMLIMIT_BAD_VALUE, format!("{what} is {number}; 0 to 3 are priorities"))),
+        _ => Err(Failure::new(SHMLIMIT_BAD_VALUE, format!("{what} is {number}; use 0 to 3"))),
     }
 }

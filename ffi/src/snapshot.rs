@@ -1,6 +1,6 @@
 //! A snapshot of a limiter in plain C structs.
 
-// The generated code borrows a `String` and a `&'static str` in the same way.
+// Borrows a `String` and a `&'static str` in the same way, for the generated code.
 #[allow(clippy::needless_borrow)]
 #[rustfmt::skip] // generated
 mod fill;

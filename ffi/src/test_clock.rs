@@ -16,7 +16,7 @@ static CLOCKS: Table<TestClock> = Table::new(4);
 
 /// The clock behind a handle.
 pub(crate) fn test_clock(handle: *const shmlimit_test_clock) -> Result<InUse<'static, TestClock>, Failure> {
-    let freed = || Failure::new(SHMLIMIT_CLOSED, "the test clock is freed, or never was one");
+    let freed = || Failure::new(SHMLIMIT_CLOSED, "the test clock is freed, or never existed");
     CLOCKS.get(handle.addr() as u64).ok_or_else(freed)
 }
 
@@ -91,7 +91,7 @@ pub unsafe extern "C-unwind" fn shmlimit_test_clock_now(
 pub unsafe extern "C-unwind" fn shmlimit_test_clock_free(clock: *mut shmlimit_test_clock) -> i32 {
     call(|| match clock.is_null() || CLOCKS.close(clock.addr() as u64) {
         true => Ok(()),
-        false => Err(Failure::new(SHMLIMIT_CLOSED, "the test clock is freed already, or never was one")),
+        false => Err(Failure::new(SHMLIMIT_CLOSED, "the test clock is already freed, or never existed")),
     })
 }
 

@@ -23,7 +23,7 @@ pub(super) fn settings(text: &str, alone: bool) -> Result<Settings, ConfigError>
     }
     let mut settings = match table.get("preset") {
         Some(Value::String(preset)) => preset_settings(preset)?,
-        Some(value) => return Err(bad("preset", &given(value), "must be a text in quotes")),
+        Some(value) => return Err(bad("preset", &given(value), "must be a string in quotes")),
         None => Settings::default(),
     };
     section(&mut settings, &table, "", "", 0)?;
@@ -78,7 +78,7 @@ fn section(
         } else if LISTS.contains(&pattern.as_str()) {
             list(settings, value, &path)?;
         } else if path == LATER {
-            return Err(ConfigError::NotYetSupported { key: path, advice: "take it out".to_owned() });
+            return Err(ConfigError::NotYetSupported { key: path, advice: "remove it".to_owned() });
         } else {
             return Err(unknown(&path, name, &pattern[..pattern.len() - name.len()]));
         }

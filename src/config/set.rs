@@ -1,7 +1,7 @@
 //! Changes single settings of a limiter that is in use (R110).
 
+use super::amount;
 use super::read::{bad, given, locate};
-use super::{amount, meant};
 use crate::settings::{Given, Settings, called, change_rates, keys, no_burst};
 use crate::{ConfigError, rate};
 use shmlimit_kernel::Policy;
@@ -127,7 +127,7 @@ fn numbered(policy: &Policy, key: &str) -> Result<String, ConfigError> {
             _ => {
                 return Err(ConfigError::Ambiguous {
                     key: key.to_owned(),
-                    problem: format!("{} have that name, say which by its number", of_name.len()),
+                    problem: format!("{} have that name; name one by its number", of_name.len()),
                     names: keys(&of_name).join(", "),
                 });
             }
@@ -172,5 +172,28 @@ fn not_one_key(policy: &Policy, key: &str) -> ConfigError {
         changeable.extend((0..policy.rules().len()).map(|i| format!("rules.{}.{field}", called(policy, i))));
     }
     let known: Vec<&str> = changeable.iter().map(String::as_str).chain(["rate"]).collect();
-    ConfigError::UnknownKey { key: key.to_owned(), hint: meant(key, &known) }
+    let hint = match super::nearest(key, known.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("there are: {}", of_the_same_table(key, &known).join(", ")),
+    };
+    ConfigError::UnknownKey { key: key.to_owned(), hint }
+}
+
+/// The known keys in the table of this key. If there are none: the keys at the top, and one entry for each table.
+fn of_the_same_table(key: &str, known: &[&str]) -> Vec<String> {
+    let table = |key: &str| key.split_once('.').map(|(table, _)| table.to_owned());
+    let same = known.iter().filter(|known| table(known).is_some() && table(known) == table(key));
+    let same: Vec<String> = same.map(|known| (*known).to_owned()).collect();
+    if !same.is_empty() {
+        return same;
+    }
+    let mut all: Vec<String> = Vec::new();
+    for known in known {
+        let entry = table(known).map_or((*known).to_owned(), |table| format!("{table}.…"));
+        if !all.contains(&entry) {
+            all.push(entry);
+        }
+    }
+    all.sort_by_key(|entry| entry.ends_with('…'));
+    all
 }

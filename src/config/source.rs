@@ -94,8 +94,10 @@ impl ConfigSource {
                 return Err(ConfigError::BadValue {
                     key: "preset".to_owned(),
                     value: format!("{:?}", self.preset.as_deref().unwrap_or_default()),
-                    problem: "must not be given beside a configuration; write it into that: preset = …"
-                        .to_owned(),
+                    problem:
+                        "must not be given together with a configuration; write it into the configuration: \
+                              preset = …"
+                            .to_owned(),
                 });
             }
             (Some(text), None) => Config::from_toml(text)?,

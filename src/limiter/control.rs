@@ -153,8 +153,8 @@ impl Limiter {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
     }
 
-    /// Changes the rate while the limiter is in use, for all programs that share it. It sets limit and period of the one rule that
-    /// counts its unit, or of the rule of its name. What was spent stays spent. Returns the new policy.
+    /// Changes the rate while the limiter is in use, for all programs that share it. It sets limit and period of the
+    /// one rule that counts its unit, or of the rule of its name. Spent units stay spent. Returns the new policy.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -209,7 +209,7 @@ impl LimiterSegment {
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
             // A policy change is rare and often affects every waiting call. All of them are woken, because a call
-            // should not notice it only at its own next look, and a call that cannot be woken must not delay those
+            // should not notice it only at its own next check, and a call that cannot be woken must not delay those
             // behind it.
             Ok(((done, LogContext::of(tx, now)), Wakeups::each(queue::all(tx))))
         })?;
@@ -245,11 +245,11 @@ impl LimiterSegment {
                         _ => String::new(),
                     };
                     format!(
-                        "{stop}it can be forced to {}, or be paused; for the other states {afresh}",
+                        "{stop}it accepts only {}, or a pause; for the other states {afresh}",
                         known.join(", ")
                     )
                 }
-                _ => format!("there are: {}", known.join(", ")),
+                _ => format!("it accepts: {}", known.join(", ")),
             },
         }
     }

@@ -247,7 +247,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason() {
             Reason::CostExceedsLimit => return f.write_str(Reason::CostExceedsLimit.explanation()),
-            Reason::QueueFull => write!(f, "{WAITERS} calls wait already, and the queue holds no more")?,
+            Reason::QueueFull => write!(f, "the queue is full: {WAITERS} calls wait already")?,
             Reason::Paused if self.0.retry_at.is_none() => {
                 return write!(f, "an operator has paused the limiter, until it is resumed");
             }

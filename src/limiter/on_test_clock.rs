@@ -31,8 +31,8 @@ impl Builder {
         if self.clock.is_test() && self.directory.is_none() {
             return Err(Error::BadValue {
                 what: "open a limiter on a test clock",
-                problem: "no directory is named; name one of the test's own, such as a temporary one, so that virtual \
-                          time never reaches a limiter that others share"
+                problem: "no directory is named; name a directory that only the test uses, such as a temporary one, \
+                          so that virtual time never reaches a shared limiter"
                     .into(),
             });
         }

@@ -123,7 +123,8 @@ impl Builder {
             self.patched(&updated)
         })?;
         events::changed(name.as_str(), &changed);
-        // Variables change only limiters with the five-state breaker. For others an invalid variable is no error.
+        // Variables change only limiters with the five-state breaker. For other limiters an invalid variable is
+        // ignored.
         if !self.environment || changed.policy.breaker().kind() != BreakerKind::Fsm {
             return Ok(Vec::new());
         }
@@ -369,7 +370,8 @@ pub(super) fn successor(
             break;
         }
         let created = create::create_with(directory, name, |before, generation| match before {
-            // The limiter of this name that existed last was removed on purpose. It is later than `old`, so it decides.
+            // The latest limiter of this name was removed on purpose. It was created after `old`, so its removal
+            // counts.
             PreviousLimiter::Removed => Ok(None),
             _ => old.succession(generation).map(Some),
         })?;

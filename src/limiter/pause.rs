@@ -76,13 +76,10 @@ impl PauseRequest {
 
     fn check(&self) -> Result<(), Error> {
         let problem = if self.length == Some(Duration::ZERO) {
-            "a pause must be longer than 0 s; without a length it lasts until the limiter is resumed"
+            "a pause must be longer than 0 s; leave its length out to pause until the limiter is resumed"
                 .to_owned()
         } else if self.reason.len() > PAUSE_REASON_BYTES {
-            format!(
-                "the reason is {} bytes long, {PAUSE_REASON_BYTES} are the most; shorten it",
-                self.reason.len()
-            )
+            format!("the reason is {} bytes long; the maximum is {PAUSE_REASON_BYTES}", self.reason.len())
         } else if !pause::is_showable(&self.reason) {
             "the reason has control characters; write it as one line of plain text".to_owned()
         } else {
@@ -147,8 +144,8 @@ impl Limiter {
     /// end of the pause, are refused with [`Reason::Paused`](crate::Reason::Paused). Releases and outcomes are
     /// recorded as usual.
     ///
-    /// The pause belongs to the limiter. It outlasts this process and, if the directory does, a reboot. A second
-    /// pause replaces the first.
+    /// The pause belongs to the limiter. It continues after this process exits, and after a reboot if the directory
+    /// survives the reboot. A second pause replaces the first.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, PauseRequest, Policy, PolicyDraft, Reason, Request};

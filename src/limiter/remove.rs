@@ -23,7 +23,7 @@ pub enum Removal {
     Removed,
     /// It did not exist.
     Absent,
-    /// It was left alone, because these programs use it (process id and name).
+    /// It was not removed, because these programs use it (process id and name).
     InUse(Vec<(u32, String)>),
 }
 
@@ -33,7 +33,7 @@ impl Builder {
     /// to the new one.
     ///
     /// A damaged segment, or one of another version, is removed only with `force`, because its users are unknown. A
-    /// file that is not a segment is always left alone.
+    /// file that is not a segment is never removed.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,7 +72,7 @@ impl Builder {
                 Err(error) => Err(error),
             }
         })?;
-        // Waiting calls are woken now, so that they do not notice it only at their own next look.
+        // Waiting calls are woken now, so that they do not notice it only at their own next check.
         if let Some(segment) = opened.as_ref().filter(|_| removed) {
             segment.wake_all(segment.sleepers());
         }

@@ -31,22 +31,22 @@ pub fn families<'s>(limiters: impl IntoIterator<Item = (&'s str, Option<&'s Snap
 fn definitions() -> Vec<Family> {
     use Kind::{Counter, Gauge, Histogram, Info};
     let derived = [
-        ("build", Info, "The program that measured."),
-        ("up", Gauge, "1 if the limiter could be looked at, 0 if it is damaged or not accessible."),
-        ("requests", Counter, "Outcomes that were recorded, by HTTP status or error."),
-        ("outcomes", Counter, "Outcomes that were recorded, by what they mean to the breaker."),
-        ("latency_seconds", Histogram, "How long calls took, where that was recorded."),
-        ("sleep_seconds", Histogram, "How long callers were told to wait before they try again."),
-        ("participants", Gauge, "Processes that are attached."),
-        ("queue_length", Gauge, "Calls that wait, by priority."),
-        ("queue_oldest_seconds", Gauge, "How long the call has waited that waits longest; 0 if none does."),
-        ("breaker_state", Gauge, "1 for the state the breaker is in, 0 for the others it has."),
-        ("breaker_since_timestamp_seconds", Gauge, "When that state began."),
-        ("breaker_left_seconds", Gauge, "In how long its timer is due; absent without one."),
-        ("breaker_offline", Gauge, "1 if an operator has put it offline."),
+        ("build", Info, "The program that made these measurements."),
+        ("up", Gauge, "1 if the limiter could be read, 0 if it is damaged or not accessible."),
+        ("requests", Counter, "Recorded outcomes, by HTTP status or error."),
+        ("outcomes", Counter, "Recorded outcomes, by their class for the breaker."),
+        ("latency_seconds", Histogram, "Recorded durations of calls."),
+        ("sleep_seconds", Histogram, "How long callers were advised to wait before the next attempt."),
+        ("participants", Gauge, "Attached processes."),
+        ("queue_length", Gauge, "Waiting calls, by priority."),
+        ("queue_oldest_seconds", Gauge, "Longest time that a call has been waiting; 0 if no call waits."),
+        ("breaker_state", Gauge, "1 for the breaker's current state, 0 for its other states."),
+        ("breaker_since_timestamp_seconds", Gauge, "When the current state began."),
+        ("breaker_left_seconds", Gauge, "Time until the breaker's timer is due; absent without a timer."),
+        ("breaker_offline", Gauge, "1 if an operator has put the limiter offline."),
         ("paused", Gauge, "1 if an operator has paused the limiter."),
-        ("pause_left_seconds", Gauge, "In how long the pause ends; absent without a known end."),
-        ("gate_seconds", Gauge, "In how long the gate opens that a Retry-After closed; 0 if it is open."),
+        ("pause_left_seconds", Gauge, "Time until the pause ends; absent without a known end."),
+        ("gate_seconds", Gauge, "Time until the pause by Retry-After ends; 0 without such a pause."),
     ];
     let derived = derived.into_iter().map(|(name, kind, help)| Family::new(name, kind, help));
     derived

@@ -117,7 +117,7 @@ macro_rules! rule {
 static KEYS: [KeyInfo; 63] = [
     fixed("preset", |_, _| None, Kind::Name, "none", "start from this preset; keys of the file override it: tables merge key by key, `[[rules]]` and `[[adaptive.windows]]` replace all rules and windows of the preset"),
     fixed("epoch_ns", top!(epoch_ns), Kind::Whole { least: 0, most: u64::MAX }, "0", "wall-clock time at the zero of a simulation, in nanoseconds since 1970; not used by a limiter on a real clock"),
-    fixed("provider", top!(provider), Kind::Name, "default", "the provider whose limits these are; named in errors"),
+    fixed("provider", top!(provider), Kind::Name, "default", "the provider that sets these limits; named in errors"),
     fixed("mode", top!(mode), Kind::Choice(&Mode::NAMES), "enforce", "`\"passthrough\"` never refuses and never waits, but counts and reports"),
     changeable("concurrency", top!(draft.concurrency), PERMITS, "unlimited", "maximum number of calls in flight"),
     changeable("concurrency_background", top!(draft.concurrency_background), PERMITS, "unlimited", "maximum number of background calls in flight; `\"unlimited\"` = no separate limit"),
@@ -128,13 +128,14 @@ static KEYS: [KeyInfo; 63] = [
     fixed("rules.N.name", rule!(name), Kind::Name, "the algorithm's", "name in messages and in `status`"),
     fixed("rules.N.algorithm", rule!(draft.algorithm), Kind::Choice(&Algorithm::NAMES), "sliding_counter", "algorithm of the rule"),
     fixed("rules.N.unit", rule!(unit), Kind::Name, "requests", "the unit that the rule counts; up to four units per limiter. A call costs 1 of `requests` and 0 of the others by default"),
-    changeable("rules.N.limit", rule!(limit), AMOUNT, "10, of buckets 1", "units per period; for `sliding_log` at most 100000"),
-    changeable("rules.N.period", rule!(period), LENGTH, "1m, of buckets 1s", "the period"),
-    changeable("rules.N.burst", rule!(draft.burst), AMOUNT, "limit; 10 where that is not given", "`token_bucket`, `gcra` and `leaky_bucket` only: maximum number of units at once. 1 spaces calls evenly"),
+    changeable("rules.N.limit", rule!(limit), AMOUNT, "10; 1 for buckets", "units per period; for `sliding_log` at most 100000"),
+    changeable("rules.N.period", rule!(period), LENGTH, "1m; 1s for buckets", "the period"),
+    changeable("rules.N.burst", rule!(draft.burst), AMOUNT, "the limit; 10 if no limit is given", "`token_bucket`, `gcra` and `leaky_bucket` only: maximum number of units at once. 1 spaces calls evenly"),
     changeable("rules.N.tau", rule!(draft.tau), LENGTH, "none", "`gcra` only, instead of `burst`: the burst as a time, burst · period / limit"),
     fixed("rules.N.burst_mode", rule!(burst_mode), Kind::Choice(&BurstMode::NAMES), "gcra_tau", "`gcra` only; `\"fixed_window\"` is for comparison with older systems: `burst` free passes in each period of the UTC clock, then one per period / limit"),
     changeable("rules.N.reserve", rule!(draft.reserve), Kind::Whole { least: 0, most: MAX_AMOUNT }, "0", "units of the burst (for windows, of the limit) that background calls must leave to `user` and `webhook`; at most all of it"),
-    changeable("window.max_age", top!(draft.window.max_age), LENGTH, "30s", "outcomes of this age and older do not count"),
+    changeable("window.max_age", top!(draft.window.max_age), LENGTH, "30s", "outcomes of this age or older do not \
+                                                                             count"),
     changeable("window.max_count", top!(draft.window.max_count), Kind::Whole { least: 1, most: MAX_OUTCOMES as u64 }, "300", "how many of the newest outcomes count"),
     changeable("window.min_samples", top!(draft.window.min_samples), Kind::Whole { least: 0, most: MAX_OUTCOMES as u64 }, "10", "minimum number of outcomes before an error ratio can be too high"),
     fixed("breaker.kind", top!(kind), Kind::Choice(&BreakerKind::NAMES), "none", "`\"fsm\"`: Normal, Throttle, Sleep, HalfOpen, CacheOnly; `\"consecutive\"`: closed, open, half open"),
@@ -143,8 +144,11 @@ static KEYS: [KeyInfo; 63] = [
     changeable("breaker.p_recover", top!(draft.breaker.p_recover), Kind::Part { least: 1 }, "0.1", "fsm: error ratio below which the breaker recovers; 0 is an error, because no ratio is below 0"),
     changeable("breaker.p_sleep", top!(draft.breaker.p_sleep), PART, "0.6", "fsm: error ratio from which the breaker sleeps, if it lasts for `sleep_after`"),
     changeable("breaker.sleep_after", top!(draft.breaker.sleep_after), LENGTH_OR_NONE, "5m", "fsm: how long `p_sleep` must last"),
-    changeable("breaker.n_throttle", top!(draft.breaker.n_throttle), COUNT, "3", "fsm: number of consecutive 429 that leads to Throttle"),
-    changeable("breaker.n_cacheonly", top!(draft.breaker.n_cacheonly), COUNT, "5", "fsm: number of consecutive 429 that leads to Sleep (the name is historical)"),
+    changeable("breaker.n_throttle", top!(draft.breaker.n_throttle), COUNT, "3", "fsm: number of consecutive 429s \
+                                                                                  that leads to Throttle"),
+    changeable("breaker.n_cacheonly", top!(draft.breaker.n_cacheonly), COUNT, "5", "fsm: number of consecutive 429s \
+                                                                                    that leads to Sleep (the name is \
+                                                                                    historical)"),
     changeable("breaker.s_recover", top!(draft.breaker.s_recover), COUNT, "10", "fsm: successes needed to leave Throttle"),
     changeable("breaker.s_probe_ok", top!(draft.breaker.s_probe_ok), COUNT, "5", "fsm: successful probes needed to leave HalfOpen"),
     changeable("breaker.hysteresis", top!(draft.breaker.hysteresis), COUNT, "2", "fsm: number of consecutive evaluations that must agree before a ratio changes the state"),

@@ -220,8 +220,8 @@ fn meant(policy: &Policy, rate: &Rate, rates: &[Rate]) -> Result<usize, ConfigEr
             let names: Vec<String> =
                 found.iter().map(|i| format!("rules.{}.limit", called(policy, *i))).collect();
             let problem = match &rate.name {
-                Some(name) => format!("{} rules are called {name}, say which one", found.len()),
-                None => format!("{} rules count {}, say which one", found.len(), rate.unit_name()),
+                Some(name) => format!("{} rules have the name {name}; name one by its number", found.len()),
+                None => format!("{} rules count {}; name one of them", found.len(), rate.unit_name()),
             };
             Err(ConfigError::Ambiguous { key: key(), problem, names: names.join(", ") })
         }
@@ -233,7 +233,7 @@ fn no_rule_for(policy: &Policy, rate: &Rate) -> String {
     let unit = rate.unit_name();
     let counts_unit = policy.unit(unit).is_some();
     let missing = match &rate.name {
-        Some(name) => format!("is called {name}"),
+        Some(name) => format!("has the name {name}"),
         None if counts_unit => format!("counts {unit} in the period of {rate}"),
         None => format!("counts {unit}"),
     };

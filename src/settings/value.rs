@@ -71,12 +71,12 @@ impl Kind {
         match *self {
             Kind::Name => match given.word() {
                 Some(word) => Ok(Value::Word(word.to_owned())),
-                None => Err("must be a text in quotes".to_owned()),
+                None => Err("must be a string in quotes".to_owned()),
             },
             Kind::Choice(words) => match given.word() {
                 Some(word) if words.contains(&word) => Ok(Value::Word(word.to_owned())),
                 Some(_) => Err(wanted()),
-                None => Err(format!("must be a text in quotes: {}", self.range())),
+                None => Err(format!("must be a string in quotes: {}", self.range())),
             },
             Kind::Truth => match (given, given.word()) {
                 (Given::Truth(truth), _) => Ok(Value::Truth(*truth)),
@@ -120,7 +120,7 @@ impl Kind {
             given => given.digits().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())),
         };
         match digits.filter(|digits| !digits.is_empty()) {
-            None => Err(format!("must be a whole number, not negative: {}", self.range())),
+            None => Err(format!("must be a whole number: {}", self.range())),
             Some(digits) => {
                 digits.parse().map(Value::Number).map_err(|_| format!("must be {}", self.range()))
             }

@@ -69,7 +69,7 @@ fn r109_all_variables_apply_together_and_their_defaults_change_only_the_rate_sou
     let patched = Patch::from_variables(defaults).unwrap().apply(&tmdb()).unwrap();
     assert_eq!(patched.breaker().rate_base, PerSecond::whole(35));
     let differences = describe::differences(&tmdb(), &patched);
-    assert_eq!(differences, "  breaker.rate_base: auto there, 35 asked for");
+    assert_eq!(differences, "  breaker.rate_base: now auto, given 35");
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn r131_fairness_is_by_process_by_default() {
     assert_eq!(policy("").queueing().fairness, Fairness::Process);
     assert_eq!(policy("fairness = 'process'").queueing().fairness, Fairness::Process);
     refused("fairness = 'lifo'", &["fairness", "lifo", "process", "fifo"]);
-    refused("fairness = 1", &["fairness = 1", "text in quotes"]);
+    refused("fairness = 1", &["fairness = 1", "string in quotes"]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn r104_keys_of_a_file_override_a_preset_and_rules_replace_its_rules() {
     assert_eq!((replaced.concurrency(), replaced.rules().len(), replaced.rules()[0].limit), (Some(4), 1, 2));
     assert_eq!(policy("preset = 'tmdb'"), shmlimit::presets::policy("tmdb").unwrap().unwrap());
     assert!(matches!(refused("preset = 'tmbd'", &["tmbd", "tmdb"]), ConfigError::UnknownPreset { .. }));
-    refused("preset = 7", &["preset = 7", "text in quotes"]);
+    refused("preset = 7", &["preset = 7", "string in quotes"]);
 }
 
 #[test]

@@ -285,7 +285,7 @@ fn r147_a_log_has_room_for_a_limit_four_times_as_high() {
 fn burst_alone_is_that_of_the_one_rule_with_a_burst() {
     let bucket = set_burst(&chosen(&[("rate", "5/s"), ("burst", "9")]));
     assert_eq!(bucket.unwrap().rules()[0].burst, 30);
-    // The second rule of `full` has no burst, so the first one is meant.
+    // The second rule of `full` has no burst, so `burst` names the first one.
     assert_eq!(set_burst(&full()).unwrap().rules()[0].burst, 30);
     let rule = "[[rules]]\nalgorithm = 'token_bucket'\nlimit = 5\n";
     let two = format!("{rule}{rule}name = 'other'\n");

@@ -13,7 +13,7 @@ pub struct Budget {
     pub rate: u64,
     /// Tokens of a full bucket.
     pub burst: u64,
-    /// The most calls in flight.
+    /// The maximum number of calls in flight.
     pub concurrency: u64,
 }
 

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A process that locks a whole file. It says "locked", and releases the lock when told to.
+/// A process that locks a whole file. It prints "locked", and releases the lock when the test says so.
 fn locker(file: &Path) -> Running {
     in_role("role_that_locks", file)
 }
@@ -70,7 +70,7 @@ fn a_creation_lock_that_is_held_stops_only_creation_and_removal() {
     assert_eq!(kind_of(&error), Some(ErrorKind::WouldBlock), "{error:?}");
     let text = error.to_string();
     assert!(
-        text.contains("ratelimit.lock") && text.contains("another process is making or removing"),
+        text.contains("ratelimit.lock") && text.contains("another process is creating or removing"),
         "{text}"
     );
     assert!(started.elapsed() < Duration::from_secs(20), "the wait is bounded");

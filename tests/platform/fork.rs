@@ -264,7 +264,7 @@ fn p6_a_daemon_that_closes_every_descriptor_keeps_working() {
         limiter.set_policy(&permits(3)).unwrap();
         let victim = forked(|| {
             assert!(take(&limiter));
-            // SAFETY: ends this very process, as an out-of-memory killer would.
+            // SAFETY: ends this process itself, as an out-of-memory killer would.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             0
         });

@@ -44,9 +44,9 @@ fn r131_calls_that_take_time_leave_no_budget_unused() {
     uneven(&mut machine, |slot| Habit { call: 3 * MS, lateness: 60_000, ..Habit::of(slot, USER) });
     machine.run(10 * SECOND);
     assert!(machine.log.len() >= 10_009);
-    // A thread that comes back in between rightly passes others, and these then wake once more.
+    // A thread that returns in between may pass others, and these then wake once more.
     assert!(machine.looks <= 2 * machine.log.len() as u64, "{} looks", machine.looks);
-    // Also processes that are away between their calls, and often have no waiting call.
+    // This also holds for processes that pause between their calls and often have no waiting call.
     let counts = machine.by_group();
     let (least, most) = (counts.values().min(), counts.values().max());
     assert!(most <= least.map(|least| least + 7).as_ref(), "{counts:?}");
@@ -174,7 +174,7 @@ fn r143_background_calls_get_their_share_under_a_flood_of_users() {
         (PolicyDraft { concurrency: Some(4), ..tokens }, 2 * MS),
     ] {
         let mut machine = flooded(&draft, call);
-        // Background calls were owed nothing before the first of them waited.
+        // Before the first background call waited, background calls were owed nothing.
         machine.run(SECOND);
         let (start, before) = (machine.log.len() as u64, machine.grants_of(Priority::Background));
         for tenth in 11..100 {

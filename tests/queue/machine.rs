@@ -45,11 +45,11 @@ impl Habit {
 
 #[derive(Clone, Copy, Debug)]
 pub enum State {
-    /// Comes at this time.
+    /// Enters the queue at this time.
     Away(u64),
     /// Checks at this time.
     Waits(QueueTicket, u64),
-    /// Gives its permit back at this time.
+    /// Returns its permit at this time.
     Calls(Ticket, u64),
     Done,
 }

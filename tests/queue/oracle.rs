@@ -32,7 +32,7 @@ pub struct Oracle {
     pub ends: HashMap<(u64, u8), u64>,
     pub owed: u128,
     pub arrivals: u64,
-    /// When the pause ends: 0 means no pause, the end of time means that the end is unknown.
+    /// The end of the pause: 0 means no pause, and the maximum time means that the end is unknown.
     pub paused: u64,
 }
 

@@ -17,7 +17,7 @@ pub enum Op {
         timeout: Option<u64>,
         can_be_woken: bool,
     },
-    /// The call with the earliest wake time checks, this much late.
+    /// The call with the earliest wake time checks, and is late by this much.
     Sleep {
         late: u64,
     },
@@ -34,7 +34,7 @@ pub enum Op {
     },
     Step(u64),
     Patch(usize),
-    /// For this long, or until resumed.
+    /// Pauses for this long, or until resumed.
     Pause(Option<u64>),
     Resume,
 }
@@ -295,7 +295,7 @@ impl Pair {
                 let waited = self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).count();
                 let reclaimed = decide::reclaim(&mut self.m, *slot as usize);
                 prop_assert_eq!(reclaimed.waited, waited);
-                // In the order of places. Only the first eight removals move others up.
+                // Leaves in the order of places. Only the first eight removals move others up.
                 let mut dead: Vec<Waiter> =
                     self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).copied().collect();
                 dead.sort_by_key(|w| w.wait.place);

@@ -299,9 +299,9 @@ fn limiters_of_other_clocks_are_left_alone() {
     let (clock, other) = (TestClock::new(), TestClock::new());
     let of_test = builder("test").test_clock(&clock).open().unwrap();
     let cases = [
-        (builder("shared").test_clock(&clock), "clock of the machine"),
-        (builder("test"), "of a test clock"),
-        (builder("test").observer(), "of a test clock"),
+        (builder("shared").test_clock(&clock), "on the machine's clock"),
+        (builder("test"), "on a test clock"),
+        (builder("test").observer(), "on a test clock"),
         (builder("test").test_clock(&other), "another test clock"),
     ];
     for (builder, why) in cases {

@@ -201,8 +201,8 @@ fn r132_a_call_whose_deadline_is_before_the_gate_opens_is_refused_at_once() {
     assert_eq!(limiter.snapshot().unwrap().queue.len(), 0);
 }
 
-/// Applies also to a call that already waits for its rate. The call would
-/// look again within a second; it is woken before that.
+/// This also applies to a call that already waits for its rate. The call would check again within a second; it is
+/// woken before that.
 #[test]
 fn r132_a_waiting_call_is_refused_at_once_when_the_gate_closes_past_its_deadline() {
     let server = Server::start();

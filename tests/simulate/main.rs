@@ -36,7 +36,7 @@ struct SimulationOutput {
     pub err: String,
 }
 
-/// A configuration in a file of its own, which is removed on drop.
+/// A configuration in a separate file, which is removed on drop.
 struct Simulation {
     home: TempDir,
 }

@@ -172,7 +172,7 @@ fn a_missing_or_broken_program_is_replaced_by_the_tool_with_a_note() {
     let output = demo.env("PATH", bin.path()).output().unwrap();
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{out}{}", text(&output.stderr));
-    assert!(out.contains("note: python3 does not work here (boom): this tool replaces it"), "{out}");
+    assert!(out.contains("note: python3 does not work here (boom): this tool takes its place"), "{out}");
     for name in ["rust 1", "rust 2", "rust 3", "rust 4"] {
         assert!(out.lines().any(|line| line.starts_with(name)), "{name}: {out}");
     }

@@ -74,7 +74,7 @@ fn a_healthy_directory_is_reported_as_such_and_not_changed() {
     if cfg!(windows) {
         settings.add_filter(r"\(private,", "(mode 0700,");
     }
-    settings.add_filter(r"in memory, emptied at boot|on a disk, kept over a reboot", "SOMEWHERE");
+    settings.add_filter(r"in memory, emptied at boot|on a disk, survives a reboot", "SOMEWHERE");
     settings.bind(|| insta::assert_snapshot!("doctor_all_is_well", answer.succeeds()));
     assert!(home.contents() == before, "looking changed something");
 }
@@ -139,7 +139,7 @@ fn only_old_temporary_files_of_limiters_are_removed() {
     make("notes.txt");
     fs::File::create(path(".shmlimit-124-18f0b.tmp")).unwrap();
     std::os::unix::fs::symlink(path("notes.txt"), path(".shmlimit-125-18f0c.tmp")).unwrap();
-    complains(&home, "warn", &[".shmlimit-123-18f0a.tmp", "killed while it made a limiter"]);
+    complains(&home, "warn", &[".shmlimit-123-18f0a.tmp", "killed while it created a limiter"]);
     is_fixed(&home, &["removed"]);
     let left = [
         ".shmlimit-123.tmp",
@@ -157,7 +157,7 @@ fn a_missing_directory_is_fine_unless_it_cannot_be_created() {
     let home = Home::new();
     let there = home.path().join("new");
     let answer = doctor(&home, &["--dir", there.to_str().unwrap()], &[]);
-    assert!(answer.succeeds().contains("does not exist yet; the first limiter makes it (--dir)"));
+    assert!(answer.succeeds().contains("does not exist yet; it is created with the first limiter (--dir)"));
     assert!(!there.exists());
     let deep = home.path().join("no/such");
     let answer = doctor(&home, &["--dir", deep.to_str().unwrap()], &[]);

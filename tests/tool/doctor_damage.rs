@@ -62,7 +62,7 @@ fn p2_the_unfinished_change_of_an_exited_process_is_undone() {
 fn p3_an_impossible_state_is_reported_and_reset() {
     let (home, path) = home();
     raw::write_word(&path, layout::CORE + 1, 3);
-    complains(&home, "bad", &["damaged", "nothing left to use"]);
+    complains(&home, "bad", &["damaged", "starts used up"]);
     is_fixed(&home);
     let status = home.status("api");
     assert_eq!((&status["in_flight"], &status["resets"]), (&0.into(), &1.into()));
@@ -84,7 +84,7 @@ fn r134_a_segment_of_another_boot_has_no_findings() {
     let (home, path) = home();
     raw::write_word(&path, layout::BOOT, 4711);
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
-    assert!(home.tool(&["doctor"]).out.contains("made before the last boot"));
+    assert!(home.tool(&["doctor"]).out.contains("created before the last boot"));
 }
 
 #[test]

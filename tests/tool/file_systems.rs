@@ -318,7 +318,7 @@ fn a_process_that_can_no_longer_find_exited_processes_gets_a_clear_error() {
         directory.path(),
     ));
     let said = daemon.receive();
-    assert!(said.contains("living processes cannot be told from exited ones"), "{said}");
+    assert!(said.contains("cannot tell living processes from exited ones"), "{said}");
     assert!(said.contains("open the limiter after giving up privileges"), "{said}");
     let directory = directory.path().to_str().unwrap();
     says(&["--dir", directory, "doctor"], 0, &["runs as 54321", "cannot reclaim what exited processes held"]);

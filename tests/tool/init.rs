@@ -10,8 +10,8 @@ fn repeating_init_succeeds_and_changes_nothing() {
     let home = Home::with(&["api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
     home.tool(&["acquire", "api"]).succeeds();
     let again = home.tool(&["init", "api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
-    assert!(again.succeeds().contains("there already"));
-    assert!(home.tool(&["init", "api"]).succeeds().contains("there already"));
+    assert!(again.succeeds().contains("already exists"));
+    assert!(home.tool(&["init", "api"]).succeeds().contains("already exists"));
     let status = home.status("api");
     let rule = &status["rules"][0];
     assert_eq!((&rule["limit"], &rule["capacity"]), (&40.into(), &5.into()));
@@ -25,7 +25,7 @@ fn r144_other_settings_are_refused_and_both_are_shown() {
     refused.fails(
         2,
         &[
-            "rules.0.limit: 40 there, 50 asked for",
+            "rules.0.limit: now 40, given 50",
             "init api --rate 50/10s --update",
             "init api --rate 50/10s --replace",
         ],
@@ -76,8 +76,10 @@ fn r144_an_update_keeps_the_counts_of_the_rules() {
     assert!(updated.succeeds().contains("api: updated in"), "{}", updated.out);
     let status = home.status("api");
     assert_eq!((&status["rules"][0]["remaining"], &status["concurrency"]), (&26.into(), &2.into()));
-    assert!(home.tool(&["init", "api", "--rate", "30/day", "--update"]).succeeds().contains("there already"));
-    assert!(home.tool(&["init", "new", "--rate", "3/s", "--update"]).succeeds().contains("new: made in"));
+    assert!(
+        home.tool(&["init", "api", "--rate", "30/day", "--update"]).succeeds().contains("already exists")
+    );
+    assert!(home.tool(&["init", "new", "--rate", "3/s", "--update"]).succeeds().contains("new: created in"));
     home.tool(&["init", "api", "--update", "--replace"]).fails(2, &["--update", "--replace"]);
     // Starts afresh with the present settings.
     assert!(home.tool(&["init", "api", "--replace"]).succeeds().contains("at most 30 in any day"));
@@ -116,7 +118,7 @@ fn r143_fairness_is_a_setting_like_any_other() {
     assert!(made.succeeds().contains("first come, first served; 0.1 for the background"), "{}", made.out);
     assert!(!home.tool(&["init", "usual", "--rate", "9/s"]).succeeds().contains("first"));
     home.tool(&["init", "api", "--rate", "9/s", "--background-share", "0.100001"])
-        .fails(2, &["background_share: 0.1 there, 0.100001 asked for"]);
+        .fails(2, &["background_share: now 0.1, given 0.100001"]);
     let status = home.status("api");
     assert_eq!((&status["fairness"], &status["background_share"]), (&"fifo".into(), &0.1.into()));
     for (flag, value, wanted) in [

@@ -91,6 +91,40 @@ fn a_refused_burst_suggests_a_command_that_creates_a_new_limiter() {
 }
 
 #[test]
+fn an_unknown_key_lists_only_the_keys_of_its_table() {
+    let home = Home::with(&["api", "--rate", "5/s"]);
+    let refused = home.tool(&["set", "api", "breaker.foo", "1"]);
+    refused.fails(2, &["breaker.foo: unknown key; there are: breaker.", ", breaker.p_throttle,"]);
+    assert!(!refused.err.contains("backoff"), "{}", refused.err);
+    let refused = home.tool(&["set", "api", "nothing_like_it", "1"]);
+    refused.fails(2, &["there are: concurrency, ", ", breaker.…"]);
+    assert_eq!(refused.err.matches("rules.…").count(), 1, "{}", refused.err);
+}
+
+#[test]
+fn removing_an_unknown_limiter_does_not_suggest_to_create_it() {
+    let home = Home::new();
+    for name in ["web", "tmdb"] {
+        let refused = home.tool(&["rm", name]);
+        refused.fails(2, &[&format!("no limiter {name:?}")]);
+        assert!(
+            !refused.err.contains("shmlimit init") && !refused.err.contains("shmlimit run"),
+            "{}",
+            refused.err
+        );
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_created_names_the_missing_parent() {
+    let home = Home::new();
+    let parent = home.path().join("no");
+    let directory = parent.join("such");
+    home.tool(&["--dir", directory.to_str().unwrap(), "init", "api", "--rate", "1/s"])
+        .fails(1, &[&format!("create {} first", parent.display()), "--dir"]);
+}
+
+#[test]
 fn a_refusal_says_what_the_call_needs_and_what_is_left() {
     let home = Home::new();
     let file = home.path().join("llm.toml");
@@ -104,5 +138,5 @@ fn a_refusal_says_what_the_call_needs_and_what_is_left() {
     home.tool(&["run", "llm", "--cost", "tokens=1", "--timeout", "0s", "--", "echo"])
         .fails(75, &["needs 1 token, 0 left in rule tpm; try again in "]);
     home.tool(&["acquire", "llm", "--cost", "tokens=30001"])
-        .fails(2, &["needs 30001 tokens, and rule tpm never allows more than 30000 at once"]);
+        .fails(2, &["needs 30001 tokens, but rule tpm never allows more than 30000 at once"]);
 }

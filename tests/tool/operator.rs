@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Less than the second after which a waiting call looks by itself.
+/// Less than the second after which a waiting call checks by itself.
 const AT_ONCE: u64 = 500_000_000;
 
 /// Runs the tool and returns its output.
@@ -44,7 +44,7 @@ fn drowsy(breaker: &mut Breaker) {
     (breaker.sleep_min, breaker.sleep_max) = (Duration::from_secs(3600), Duration::from_secs(3600));
 }
 
-/// `hold` makes four clients wait, an operator runs a command, and the clients react before they would have looked.
+/// `hold` makes four clients wait, an operator runs a command, and the clients react before they would have checked.
 fn is_told_at_once(hold: fn(&Limiter), send: &str, calls: usize, hears: fn(&str) -> bool) {
     let took = least(|| {
         let server = Server::start();

@@ -67,7 +67,7 @@ fn r148_a_pause_is_reported_shown_and_ended() {
     assert_eq!((&ended["ended"]["program"], &ended["waiting"]), (&Value::from(user), &Value::from(0)));
     assert_eq!(home.status("plain")["paused"], Value::Null);
     let again = home.tool(&["resume", "plain"]);
-    assert_eq!((again.code, again.out.trim()), (0, "plain: is not paused"));
+    assert_eq!((again.code, again.out.trim()), (0, "plain: not paused"));
     assert_eq!(json(&home, &["resume", "plain", "--json"])["ended"], Value::Null);
 }
 
@@ -82,7 +82,7 @@ fn r148_a_call_that_does_not_wait_is_refused_with_the_reason() {
         "{}",
         now.err
     );
-    assert!(now.err.contains("until: shmlimit resume plain"), "{}", now.err);
+    assert!(now.err.contains("end it with: shmlimit resume plain"), "{}", now.err);
     let line = home.tool(&["acquire", "plain", "--now", "--json"]);
     let line: Value = serde_json::from_str(&line.out).unwrap();
     assert_eq!((&line["reason"], &line["retry_after_ns"]), (&Value::from("paused"), &Value::Null));

@@ -25,7 +25,7 @@ fn a_limiter_that_starts_used_up_says_so_and_is_not_called_damaged() {
     for flags in [&["--rate", "1000/day"][..], &["--rate", "1000/day", "--burst", "9"]] {
         let home = Home::with(&[&["dd"], flags].concat());
         let made = newcomer(&home, "dd", &[&["init", "dd"], flags].concat());
-        assert!(made.succeeds().starts_with("dd: made in"), "{}", made.out);
+        assert!(made.succeeds().starts_with("dd: created in"), "{}", made.out);
         says_why(&made, "shmlimit init dd --replace");
         let status = home.status("dd");
         assert_eq!(

@@ -184,7 +184,7 @@ fn r109_a_change_by_the_environment_is_reported_once_and_can_be_undone() {
     // Flags take precedence over variables, and a command that fails changes nothing.
     let other = [("SHMLIMIT_CONCURRENCY", "9")];
     let refused = typed(&home, directory.path(), &other, "shmlimit init tmdb --concurrency 5");
-    assert!(error_of(&refused).contains("concurrency: 2 there, 5 asked for"), "{}", error_of(&refused));
+    assert!(error_of(&refused).contains("concurrency: now 2, given 5"), "{}", error_of(&refused));
     assert_eq!(home.status("tmdb")["concurrency"], 2);
     // A library never prints, but the handle knows the changes.
     let limiter = Limiter::builder("tmdb").directory(home.path()).open().unwrap();

@@ -72,7 +72,7 @@ fn r113_a_killed_run_returns_its_permit_and_ends_its_command() {
     let home = Home::with(&ONE);
     let (mut child, mut out, _) = home.start(&run("one", READY_THEN_ALIVE));
     home.tool(&["acquire", "one", "--now"])
-        .fails(75, &["one", "the only call allowed at a time is in flight"]);
+        .fails(75, &["one", "1 call is in flight, and no more are allowed at a time"]);
     // Keep the input open, so that only the death of its parent ends the command.
     let stdin = child.stdin.take();
     child.kill().unwrap();
@@ -98,7 +98,7 @@ fn r145_a_refusal_by_the_background_bound_does_not_say_that_all_permits_are_take
     home.tool(&["init", "api", "--config", file.to_str().unwrap()]).succeeds();
     let (mut holder, _out, _) = home.start(&run("api", READY));
     home.tool(&["acquire", "api", "--now"])
-        .fails(75, &["calls allowed at a time are in flight", "1 for the background"]);
+        .fails(75, &["as many calls are in flight as allowed", "at most 1 of them background"]);
     home.tool(&["acquire", "api", "--now", "--priority", "user"]).succeeds();
     drop(holder.stdin.take());
     holder.wait().unwrap();
@@ -228,7 +228,7 @@ fn r116_cache_answers_are_counted_without_a_status() {
 #[test]
 fn a_record_without_a_name_is_refused_and_names_the_variable() {
     let home = Home::new();
-    home.tool(&["record", "--status", "200"]).fails(2, &["which limiter", "$SHMLIMIT_LIMITER"]);
+    home.tool(&["record", "--status", "200"]).fails(2, &["name the limiter", "$SHMLIMIT_LIMITER"]);
     home.tool(&["record", "tmdb"]).fails(2, &["say how the call ended"]);
 }
 

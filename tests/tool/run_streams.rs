@@ -265,6 +265,9 @@ fn a_search_that_would_delay_the_output_for_long_is_limited() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 150 * 65537));
     let said = text(&output.stderr);
     assert_eq!(said.matches("warning").count(), 1, "{said}");
-    assert!(said.contains("--status-from") && said.contains("only the end is searched"), "{said}");
+    assert!(
+        said.contains("--status-from") && said.contains("only the end of the remaining output is searched"),
+        "{said}"
+    );
     is_idle(&home);
 }

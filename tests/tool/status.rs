@@ -162,7 +162,7 @@ fn status_shows_the_window_of_a_pace_and_the_outcomes() {
 fn a_preset_without_a_limiter_is_reported_as_a_preset() {
     let home = Home::new();
     home.tool(&["status", "tmdb"])
-        .fails(2, &["no limiter \"tmdb\"", "it is a preset, and the first use makes it"]);
+        .fails(2, &["no limiter \"tmdb\"", "it is a preset, and the first use creates it"]);
     home.tool(&["status", "tmbd"]).fails(2, &["did you mean \"tmdb\"?"]);
     assert!(home.names().is_empty());
 }

@@ -97,11 +97,11 @@ fn r144_init_with_flags_compares_only_what_they_name() {
     let home = Home::with(&["x", "--rate", "5/h", "--concurrency", "2"]);
     for same in [&["--rate", "5/h"][..], &["--concurrency", "2"], &["--concurrency", "2", "--rate", "5/h"]] {
         let again = home.tool(&[&["init", "x"], same].concat());
-        assert!(again.succeeds().contains("there already"), "{}", again.out);
+        assert!(again.succeeds().contains("already exists"), "{}", again.out);
     }
-    home.tool(&["init", "x", "--rate", "6/h"]).fails(2, &["rules.0.limit: 5 there, 6 asked for", "--update"]);
+    home.tool(&["init", "x", "--rate", "6/h"]).fails(2, &["rules.0.limit: now 5, given 6", "--update"]);
     home.tool(&["init", "x", "--rate", "6/h", "--update"]).succeeds();
-    assert!(home.tool(&["init", "x", "--rate", "6/h"]).succeeds().contains("there already"));
+    assert!(home.tool(&["init", "x", "--rate", "6/h"]).succeeds().contains("already exists"));
     assert_eq!(home.status("x")["concurrency"], 2);
 }
 
@@ -123,6 +123,6 @@ fn r110_an_update_to_another_algorithm_names_its_cost() {
     std::fs::write(&file, rule).unwrap();
     let updated = home.tool(&["init", "x", "--config", file.to_str().unwrap(), "--update"]);
     updated.succeeds();
-    assert!(updated.err.contains("starts used up; it has room again in 1d"), "{}", updated.err);
+    assert!(updated.err.contains("starts used up; it allows calls again in 1d"), "{}", updated.err);
     home.tool(&["acquire", "x", "--now"]).fails(75, &["try again in"]);
 }

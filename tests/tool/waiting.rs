@@ -179,7 +179,7 @@ fn timeouts_of_zero_and_of_a_year_are_accepted() {
     home.tool(&["acquire", "one", "--timeout", "18446744073709551615ns"]).succeeds();
     let holder = Holder::new(&home, "one");
     home.tool(&["acquire", "one", "--timeout", "0"])
-        .fails(75, &["the only call allowed at a time is in flight", "when a call ends"]);
+        .fails(75, &["1 call is in flight, and no more are allowed at a time", "when a call ends"]);
     let mut long = start_waiting(&home, "one", &["acquire", "one", "--timeout", "365d"], &[]);
     holder.let_go();
     assert_eq!(long.wait().unwrap().code(), Some(0));

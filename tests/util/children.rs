@@ -66,7 +66,7 @@ impl Running {
         panic!("the child ended without a word");
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     pub fn go_on(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
     }

@@ -20,26 +20,26 @@ use std::process::{self, ExitCode};
 use std::time::Duration;
 
 const BENCH_HELP: &str = "\
-Ratios say more than nanoseconds: the unit is one precise clock read, which every limiter must make. Subjects \
-take turns, and the median counts, so that whatever disturbs the machine disturbs all of them; still, run it when \
-nothing else runs. The limiters live in a directory of their own, which is removed at the end; yours are not touched.
+The unit is one precise clock read, which every limiter must make: ratios can be compared between machines. The \
+measured operations take turns, and the median counts, so that other work on the machine disturbs all of them \
+alike. Still, run it on an idle machine. The limiters are in a temporary directory, and yours are not touched.
 
-\"nearly\" is within 10 % of a target, which other work on the machine may explain; (goal) is not required. How each \
-figure is taken: docs/benchmarks.md.
+\"nearly\" means within 10 % of a target, which other work on the machine may explain. A target with (goal) is not \
+required. docs/benchmarks.md explains how each figure is measured.
 
-Exit codes: 0 measured, whatever the figures say; with --check 1 if a required target is missed; 2 usage, 1 anything \
-else.";
+Exit codes: 0 measured, whatever the figures are (with --check, 1 if a required target is missed); 2 usage error; 1 \
+any other error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = BENCH_HELP)]
 pub struct Bench {
-    /// One JSON object per line: the machine, then each figure
+    /// Print one JSON object per line: the machine, then each figure
     #[arg(long)]
     pub json: bool,
-    /// A few seconds instead of about 15, for a first look
+    /// Measure for a few seconds instead of about 15; the figures are rough
     #[arg(long)]
     pub quick: bool,
-    /// Exit code 1 if a required target is missed by more than 10 %
+    /// Exit with code 1 if a required target is missed by more than 10 %
     #[arg(long)]
     pub check: bool,
     /// The role of a process that the benchmark starts itself

@@ -19,13 +19,14 @@ pub struct Acquire {
     pub name: String,
     #[command(flatten)]
     pub options: RequestOptions,
-    /// Wait no longer than this, such as 5s; refused at once if that cannot be enough [default: any time]
+    /// Wait at most this long, such as 5s. A call that cannot be allowed in that time is refused at once [default: no
+    /// limit]
     #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "now")]
     pub timeout: Option<Duration>,
     /// Do not wait at all
     #[arg(long)]
     pub now: bool,
-    /// The answer as one JSON object, also if it is a refusal; the exit code is the same
+    /// Print the answer as one JSON object, also for a refusal; the exit code stays the same
     #[arg(long)]
     pub json: bool,
 }

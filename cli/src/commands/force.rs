@@ -12,37 +12,39 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const FORCE_HELP: &str = "\
-To refuse all calls at once, also those that wait, and to allow them again (online probes first, normal does not):
+To refuse all calls at once, also those that wait, and to allow calls again (online starts with probes, normal does \
+not):
 
   shmlimit force tmdb offline
   shmlimit force tmdb online
 
 To stop calls for a while and keep them waiting, with or without a breaker: shmlimit pause NAME.
 
-Exit codes: 0 done, 2 usage or a state that the limiter's breaker does not have, 1 anything else.";
+Exit codes: 0 done; 2 usage error, or a state that the limiter's breaker does not have; 1 any other error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = FORCE_HELP)]
 pub struct Force {
     /// The limiter
     pub name: String,
-    /// normal, throttle, sleep, half_open or cache_only; of a consecutive breaker closed, open or half_open; offline (every
-    /// call is refused until online; to keep calls waiting instead: shmlimit pause); clear-gate, which ends what a Retry-After began and
-    /// forgets the pace that headers taught
+    /// Five-state breaker: normal, throttle, sleep, half_open or cache_only. Consecutive breaker: closed, open or
+    /// half_open. Both: offline, which refuses every call until online (to keep calls waiting instead: shmlimit
+    /// pause). Any limiter: clear-gate, which ends a pause by Retry-After and forgets the pace learned from response
+    /// headers
     #[arg(value_parser = force)]
     pub state: shmlimit::BreakerCommand,
-    /// With cache_only: how long it lasts before it tries to recover by itself: 15m; a bare number is minutes. It stays in
-    /// the configuration
+    /// With cache_only: time after which the breaker tries to recover by itself, such as 15m; a bare number means
+    /// minutes. The value stays in the limiter's settings
     #[arg(long, value_parser = parse_minutes, allow_hyphen_values = true, value_name = "TIME")]
     pub auto_recover: Option<Duration>,
-    /// The resulting condition, as one JSON object
+    /// Print the resulting state as one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 impl Command for Force {
     const EXAMPLES: &'static [Example] = &[(
-        "Refuse every call until further notice, and on again:",
+        "Refuse every call, then allow calls again:",
         "shmlimit force api offline\nshmlimit force api online",
     )];
     const NAMES: Names = Names::LimitersAndPresets;

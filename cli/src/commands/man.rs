@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[command(after_help = "Read one:     shmlimit man run | man -l -\n\
                         Install all:  shmlimit man --to /usr/local/share/man/man1")]
 pub struct Man {
-    /// The verb whose page is wanted [default: the page of shmlimit itself]
+    /// Print the page of this verb [default: the page of shmlimit itself]
     #[arg(conflicts_with = "to")]
     pub verb: Option<String>,
     /// Write all pages into this directory, which is created if necessary
@@ -124,7 +124,7 @@ fn escaped(text: &str) -> String {
 const EXIT_STATUS: &str = r".SH EXIT STATUS
 .TP
 0
-Done, or granted. A reader that goes away (a closed pipe) is success.
+Done, or granted. An output pipe that its reader closed also counts as success.
 .TP
 75
 Refused for now: try again later. The option \-E of
@@ -134,13 +134,13 @@ and
 chooses another code.
 .TP
 2
-Usage or configuration; trying again does not help.
+Usage or configuration error; trying again does not help.
 .TP
 1
-Anything else.
+Any other error.
 .PP
 .B shmlimit run
-passes on the exit code of its command; 127 if it was not found, 126 if it cannot be run.
+returns the exit code of its command; 127 if it is not found, 126 if it cannot be run.
 ";
 
 const FILES: &str = r".SH FILES
@@ -149,8 +149,8 @@ const FILES: &str = r".SH FILES
 A limiter, in the directory of the limiters.
 .TP
 .I ratelimit.lock
-Locked for moments while a limiter is made, replaced or removed. Programs that have a limiter open hold a shared lock of
-one byte of it. Not to be deleted while limiters are used.
+Locked briefly while a limiter is created, replaced or removed. Programs that have a limiter open hold a shared lock of
+one byte of it. Do not delete it while limiters are used.
 .TP
 .I .NAME.removed
 Left by
@@ -161,7 +161,7 @@ while programs have the limiter open: the next limiter of that name starts with 
 The directory, if it exists and is shared with this user.
 .TP
 .I /var/tmp/shmlimit\-UID
-Else the directory.
+The directory otherwise.
 .TP
 .I /dev/shm/shmlimit\-UID
 The directory where
@@ -175,8 +175,9 @@ fn environment_section() -> String {
     let others: String =
         VARIABLES.iter().map(|(name, meaning)| format!(".TP\n.B {name}\n{meaning}\n")).collect();
     format!(
-        ".SH ENVIRONMENT\n{others}.PP\nThese change settings of limiters with a five\\-state breaker, for all who share \
-         them, when such a limiter is opened\nto be used:\n{}.\nThe same names may begin with ANIVAULT_.\n",
+        ".SH ENVIRONMENT\n{others}.PP\nThese change settings of a limiter with a five\\-state breaker, for all \
+         programs that share it, when a program opens it\nto make calls:\n{}.\nThe same names may begin with \
+         ANIVAULT_.\n",
         settings.join(",\n")
     )
 }
@@ -188,7 +189,7 @@ const TOUR: &[Example] = &[
         "shmlimit run tmdb -- curl -fsS https://api.example/3/movie/550",
     ),
     (
-        "Make a limiter, and see who uses it:",
+        "Create a limiter, and see which programs use it:",
         "shmlimit init api --rate 35/s --concurrency 4\nshmlimit status api",
     ),
 ];

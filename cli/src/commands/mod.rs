@@ -1,4 +1,5 @@
-//! The list of verbs. Each verb is a module; `demo` and `bench` live beside the commands because they only use the tool.
+//! The list of verbs. Each verb is a module; `demo` and `bench` live beside the commands because they only run the
+//! tool.
 
 mod acquire;
 mod completions;
@@ -43,45 +44,45 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// Run a command as soon as the limiter allows
+    /// Run a command as soon as the limiter allows it
     Run "run" run,
     /// Take one call from the limiter's budget and exit
     Acquire "acquire" acquire,
-    /// Tell the limiter how a call ended, for all who share it
+    /// Report how a call ended, to all programs that share the limiter
     Record "record" record,
     /// Show limiters and who uses them
     Status "status" status,
     /// Watch all limiters live, in the terminal
     Top "top" top,
-    /// Make a limiter
+    /// Create a limiter, or change or replace one
     Init "init" init,
     /// List ready-made limiters, or write one as a configuration file
     Presets "presets" presets,
-    /// Change a setting of a limiter in use, for all who share it
+    /// Change a setting of a limiter, also while programs use it
     Set "set" set,
-    /// Put a limiter's breaker into a state, or end what a Retry-After began
+    /// Put a limiter's breaker into a state, or end a pause by Retry-After
     Force "force" force,
     /// Stop all calls for a while: waiting calls keep waiting
     Pause "pause" pause,
-    /// End a pause: waiting calls go on in their turn
+    /// End a pause: waiting calls continue in their turn
     Resume "resume" pause,
     /// Remove limiters
     Rm "rm" rm,
-    /// Counts and histograms for dashboards, as Prometheus text or JSON
+    /// Print counts and histograms for dashboards, as Prometheus text or JSON
     Metrics "metrics" metrics,
-    /// Look for what is wrong with the directory, the clock and every limiter
+    /// Find problems with the directory, the clock and every limiter
     Doctor "doctor" doctor,
-    /// Try a configuration: run a script of operations under a virtual clock, in private memory
+    /// Test a configuration: run a script of operations on a virtual clock, in private memory
     Simulate "simulate" simulate,
-    /// See it work: four programs and a server with a limit, without shmlimit and with it
+    /// Show four programs that call a server with a limit, without shmlimit and with it
     Demo "demo" demo,
-    /// What a decision costs on this machine, compared with reading the clock
+    /// Measure what a decision costs on this machine, compared with reading the clock
     Bench "bench" bench,
-    /// Explain a topic in a few lines, or a verb
+    /// Explain a topic or a verb
     Help "help" help,
-    /// Write the completions for a shell
+    /// Print the completion script of a shell
     Completions "completions" completions,
-    /// Write the manual pages
+    /// Print a manual page, or write all of them
     Man "man" man,
 }
 

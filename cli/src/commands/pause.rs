@@ -14,8 +14,9 @@ use std::time::Duration;
 
 const PAUSE_HELP: &str = "\
 Waiting calls keep waiting, and new calls join them, in every program that shares the limiter. Only these calls are \
-refused, with reason paused: calls that do not wait, and calls whose timeout ends before the pause does. The pause outlasts \
-this program, and a reboot if the directory is on a disk. A second pause replaces the first.
+refused, with reason paused: calls that do not wait, and calls whose timeout ends before the pause does. The pause \
+stays in force after this command exits, and after a reboot if the directory is on a disk. A second pause replaces \
+the first.
 
 Examples:
   shmlimit pause tmdb --for 10m --reason \"database migration\"
@@ -23,7 +24,7 @@ Examples:
 
 To refuse all calls at once instead, also those that wait: shmlimit force NAME offline.
 
-Exit codes: 0 done, 2 usage, 1 anything else.";
+Exit codes: 0 done; 2 usage error; 1 any other error.";
 
 const RESUME_HELP: &str = "\
 Waiting calls continue in their turn, no faster than the limiter's rules allow. A limiter that is not paused is not \
@@ -32,7 +33,7 @@ changed.
 Example:
   shmlimit resume tmdb
 
-Exit codes: 0 done or not paused, 2 usage, 1 anything else.";
+Exit codes: 0 done, or the limiter was not paused; 2 usage error; 1 any other error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = PAUSE_HELP)]
@@ -45,7 +46,7 @@ pub struct Pause {
     /// The reason, shown by status and in refusals: up to 64 bytes
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// The pause as one JSON object
+    /// Print the pause as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -55,7 +56,7 @@ pub struct Pause {
 pub struct Resume {
     /// The limiter
     pub name: String,
-    /// The pause that was ended, as one JSON object
+    /// Print the ended pause as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -63,7 +64,7 @@ pub struct Resume {
 impl Command for Pause {
     const EXAMPLES: &'static [Example] = &[
         (
-            "No call for ten minutes; those that wait keep waiting:",
+            "Stop calls for ten minutes; waiting calls keep waiting:",
             "shmlimit pause api --for 10m --reason 'database migration'",
         ),
         ("Until it is resumed:", "shmlimit pause api"),
@@ -104,7 +105,7 @@ impl Command for Pause {
             None => String::new(),
         };
         let passes = if limiter.policy()?.is_passthrough() {
-            "; its mode is passthrough, so calls go all the same"
+            "; its mode is passthrough, so calls are still allowed"
         } else {
             ""
         };
@@ -116,7 +117,7 @@ impl Command for Pause {
 }
 
 impl Command for Resume {
-    const EXAMPLES: &'static [Example] = &[("Let waiting calls go on:", "shmlimit resume api")];
+    const EXAMPLES: &'static [Example] = &[("Let waiting calls continue:", "shmlimit resume api")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let limiter = open::existing_as_user(tool.location, &self.name)?
@@ -138,7 +139,7 @@ impl Command for Resume {
                 };
                 format!("{name}: resumed after {}; {waited}", format_age(ended.paused_for))
             }
-            None => format!("{name}: is not paused"),
+            None => format!("{name}: not paused"),
         })?;
         Ok(ExitCode::SUCCESS)
     }

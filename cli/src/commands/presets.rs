@@ -11,7 +11,7 @@ use shmlimit::presets::{self, Preset};
 use std::process::ExitCode;
 
 const PRESETS_HELP: &str = "\
-A limiter of a preset's name is made when it is first used. To change one before that:
+A limiter with the name of a preset is created when it is first used. To change its settings before that:
 
   shmlimit presets musicbrainz > musicbrainz.toml
   shmlimit init musicbrainz --config musicbrainz.toml";
@@ -19,9 +19,9 @@ A limiter of a preset's name is made when it is first used. To change one before
 #[derive(Debug, clap::Args)]
 #[command(after_help = PRESETS_HELP)]
 pub struct Presets {
-    /// Write this one, as a file for: shmlimit init NAME --config FILE
+    /// Print this preset as a file for: shmlimit init NAME --config FILE
     pub name: Option<String>,
-    /// One JSON object per line and preset, with its settings
+    /// Print one JSON object for each preset, one per line, with its settings
     #[arg(long)]
     pub json: bool,
 }

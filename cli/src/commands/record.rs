@@ -16,54 +16,54 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const RECORD_HELP: &str = "\
-With curl; the answer says how long to wait, and whether to try again:
+const RECORD_HELP: &str = "With curl; `record` prints how long to wait, and whether to try again:
 
   shmlimit run tmdb --exit 0=none -- curl -sS -D answer.txt -o movie.json https://api.themoviedb.org/3/movie/11
   shmlimit record tmdb --headers answer.txt
 
-(With --exit 0=none `run` itself says nothing about the call.) Inside of `shmlimit run` it needs no name, and `run` does not count the call again.
+(With --exit 0=none, `run` does not record the call itself.) Inside `shmlimit run`, `record` needs no name, and \
+`run` does not record the call again.
 
-Exit codes: 0 recorded, whatever the outcome was; 2 usage or configuration, 1 anything else.";
+Exit codes: 0 recorded, whatever the outcome was; 2 usage or configuration error; 1 any other error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECORD_HELP)]
 pub struct Record {
     /// The limiter [default: $SHMLIMIT_LIMITER, which `run` sets for its command]
     pub name: Option<String>,
-    /// The HTTP status of the answer
+    /// HTTP status of the response
     #[arg(long, value_parser = status, value_name = "CODE", conflicts_with = "error")]
     pub status: Option<u16>,
-    /// Why there was no answer: connect_timeout, read_timeout, dns or connection
+    /// Why there was no response: connect_timeout, read_timeout, dns or connection
     #[arg(long, value_parser = net_error, value_name = "KIND")]
     pub error: Option<NetError>,
-    /// The answer's headers as `curl -D FILE` writes them, with the status; - for standard input
+    /// Response headers as `curl -D FILE` writes them, with the status line; - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "error")]
     pub headers: Option<PathBuf>,
-    /// One header, as 'Name: value'; may be repeated
+    /// One response header, as 'Name: value'; may be repeated
     #[arg(long, value_parser = header, value_name = "HEADER", conflicts_with = "error")]
     pub header: Vec<(String, String)>,
-    /// How long the server wants to be left alone: seconds, a time such as 1m30s, or a date as in a Retry-After header.
-    /// Counts with a 429 or 5xx
+    /// How long the server asks clients to wait: seconds, a time such as 1m30s, or a date as in a Retry-After header.
+    /// Used only with a 429 or 5xx
     #[arg(long, value_parser = retry_after, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "error")]
     pub retry_after: Option<String>,
     /// How long the call took, such as 120ms
     #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME")]
     pub latency: Option<Duration>,
-    /// Which attempt it was, from 1 [default: $SHMLIMIT_ATTEMPT inside of `run --retries`, else failures in a row are
-    /// counted]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "NUMBER")]
+    /// Number of the attempt, from 1 [default: $SHMLIMIT_ATTEMPT inside `run --retries`, else counted from the
+    /// failures in a row]
+    #[arg(long, value_parser = attempt, value_name = "NUMBER")]
     pub attempt: Option<u32>,
-    /// For whom the call was made; decides how often to try again
+    /// Priority of the call; decides how many retries are advised
     #[arg(long, value_parser = parse_priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
-    /// Count an answer that was found in a cache, or was not; needs no status, and decides nothing
+    /// Count a cache hit or a cache miss. Needs no status, and has no effect on later calls
     #[arg(long, value_enum, value_name = "hit|miss", hide_possible_values = true)]
     pub cache: Option<Cache>,
-    /// The advice, as one JSON object
+    /// Print the advice as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Say nothing
+    /// Print nothing
     #[arg(long, short, conflicts_with = "json")]
     pub quiet: bool,
 }
@@ -88,16 +88,18 @@ impl Cache {
 }
 
 impl Command for Record {
-    const EXAMPLES: &'static [Example] =
-        &[("Tell all who share the limiter of a 429:", "shmlimit record api --status 429 --retry-after 30")];
+    const EXAMPLES: &'static [Example] = &[(
+        "Report a 429 to all programs that share the limiter:",
+        "shmlimit record api --status 429 --retry-after 30",
+    )];
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let name =
             self.name.clone().or_else(|| std::env::var(ENV_LIMITER).ok().filter(|name| !name.is_empty()));
         let Some(name) = name else {
-            let message = "say which limiter: shmlimit record NAME … ($SHMLIMIT_LIMITER is not set: this is not inside of \
-                       shmlimit run)";
+            let message = "name the limiter: shmlimit record NAME … (or set $SHMLIMIT_LIMITER, as shmlimit run does \
+                           for its command)";
             return Err(Failure::Usage(message.to_owned()));
         };
         let text = self.headers.as_deref().map(read).transpose()?.unwrap_or_default();
@@ -126,7 +128,7 @@ impl Command for Record {
         let recorded = limiter.record(&outcome)?;
         record_channel::send(&limiter, code, &recorded);
         if self.retry_after.is_some() && !self.quiet && !recorded.outcome_class.is_backoff_target() {
-            output::remark("note: --retry-after counts with a 429 or 5xx only, and was not used");
+            output::remark("note: --retry-after was ignored: it is used only with a 429 or 5xx");
         }
         if let Some(cache) = self.cache {
             limiter.count_cache(cache == Cache::Hit)?;
@@ -176,17 +178,21 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 fn to_text(recorded: &Advice, state: &str) -> String {
     let what = match recorded.outcome_class {
-        OutcomeClass::Ignored => "other 4xx (it changes nothing)",
+        OutcomeClass::Ignored => "other 4xx",
         OutcomeClass::Net => "network error",
         class => class.as_str(),
     };
-    let mut words = format!("{what} recorded, state {state}");
+    let no_effect = if recorded.outcome_class == OutcomeClass::Ignored { " (no effect)" } else { "" };
+    let mut words = format!("{what} recorded{no_effect}, state {state}");
     for Transition { cause, .. } in &recorded.transitions {
         words += &format!(" ({})", cause.as_str());
     }
     if let Some(source) = recorded.wait_source {
-        let then = if recorded.retry { "then try again" } else { "do not try again" };
-        words += &format!("; wait {} ({}), {then}", time::format_wait(recorded.wait), source.as_str());
+        let then = match recorded.retry {
+            true => ", then try again",
+            false => " before the next call; do not try this one again",
+        };
+        words += &format!("; wait {} ({}){then}", time::format_wait(recorded.wait), source.as_str());
     }
     words
 }
@@ -217,9 +223,11 @@ fn retry_after(text: &str) -> Result<String, String> {
     match config::duration(text) {
         Ok(duration) => Ok(format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos())),
         Err(_) if is_date() => Ok(text.to_owned()),
-        Err(_) => Err("must be seconds, a time such as 30s or 1m30s, or a date such as 'Wed, 21 Oct 2026 07:28:00 GMT'; a \
-                       header as the server sent it can be given with --header 'Retry-After: …'"
-            .to_owned()),
+        Err(_) => {
+            Err("must be seconds, a time such as 30s or 1m30s, or a date such as 'Wed, 21 Oct 2026 07:28:00 \
+                       GMT'; to pass on a header as the server sent it, use --header 'Retry-After: …'"
+                .to_owned())
+        }
     }
 }
 
@@ -228,6 +236,10 @@ fn status(text: &str) -> Result<u16, String> {
         Ok(code @ 100..=599) => Ok(code),
         _ => Err("must be an HTTP status, from 100 to 599".to_owned()),
     }
+}
+
+fn attempt(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a whole number from 1".to_owned())
 }
 
 fn net_error(text: &str) -> Result<NetError, String> {
@@ -239,7 +251,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = (name.trim(), value.trim());
     // Only the name is checked, because the user types it. The value comes from the server and may be anything.
     if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err("must be written as 'Name: value', and a name has no blanks".to_owned());
+        return Err("must be written as 'Name: value', without spaces in the name".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
 }

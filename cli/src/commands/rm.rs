@@ -11,10 +11,9 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "What a limiter's rules have counted is removed with it: made again, it starts with full buckets. \
-                        A limiter that programs have open is left alone (exit code 75). With --force their next call \
-                        fails because there is no such limiter, until it is made again.\n\nExample: \
-                        shmlimit rm old-api"
+    after_help = "The counts of a limiter are removed with it: a new limiter of that name starts with full buckets. A \
+                  limiter that programs have open is not removed (exit code 75). With --force it is removed, and \
+                  calls of those programs fail until the limiter is created again.\n\nExample: shmlimit rm old-api"
 )]
 pub struct Rm {
     /// The limiters
@@ -24,7 +23,8 @@ pub struct Rm {
     /// limiters always stay
     #[arg(long)]
     pub force: bool,
-    /// One JSON object per line and limiter: name, removed, users (pid and program of each process that has it open)
+    /// Print one JSON object for each limiter, one per line: name, removed, users (pid and program of each process
+    /// that has it open)
     #[arg(long)]
     pub json: bool,
 }
@@ -71,7 +71,7 @@ fn remove(location: &Location, args: &Rm, name: &str) -> Result<(), Failure> {
         }
         Removal::Removed => return Ok(output::line(&format!("{name}: removed"))?),
         Removal::InUse(users) => users,
-        _ => return Err(open::unknown_limiter(location, name)),
+        _ => return Err(open::nothing_to_remove(location, name)),
     };
     let message = in_use(name, &users);
     if args.json {
@@ -84,7 +84,7 @@ fn in_use(name: &str, users: &[(u32, String)]) -> String {
     let who = |(pid, program): &(u32, String)| match pid {
         // The process holds a permit of a file that was deleted by hand. The permit does not record which process
         // holds it.
-        0 => "a program that has its deleted file open".to_owned(),
+        0 => "a program that still has its deleted file open".to_owned(),
         pid => format!("{} ({pid})", escape::printable(program)),
     };
     let mut list: Vec<String> = users.iter().take(NAMED).map(who).collect();
@@ -92,7 +92,7 @@ fn in_use(name: &str, users: &[(u32, String)]) -> String {
         list.push(format!("{} more", users.len() - NAMED));
     }
     format!(
-        "{name}: in use by {}, and not removed; end them first, or remove it anyway with: {}",
+        "{name}: not removed, because it is in use by {}; end them first, or remove it anyway with: {}",
         list.join(", "),
         suggestion::remove_command(name)
     )

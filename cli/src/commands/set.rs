@@ -9,25 +9,25 @@ use shmlimit::describe;
 use std::process::ExitCode;
 
 const SET_HELP: &str = "\
-It holds at once, for all who share the limiter, and until it is set again:
+The change takes effect at once in every program that shares the limiter, and lasts until the next change:
 
   shmlimit set tmdb concurrency 6
   shmlimit set tmdb rate 20/s
   shmlimit set tvdb rules.window.limit 80
 
-Exit codes: 0 it has that value now, 2 usage or configuration, 1 anything else.";
+Exit codes: 0 the setting has that value now; 2 usage or configuration error; 1 any other error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SET_HELP)]
 pub struct Set {
     /// The limiter
     pub name: String,
-    /// The setting, such as rate, concurrency or rules.rps.burst; all of them: docs/configuration.md
+    /// The setting, such as rate, concurrency or rules.rps.burst; docs/configuration.md lists all
     pub key: String,
     /// Its new value, such as 20/s, 4, 0.3, 15m or unlimited
     #[arg(allow_hyphen_values = true)]
     pub value: String,
-    /// The change, as one JSON object
+    /// Print the change as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -35,7 +35,7 @@ pub struct Set {
 impl Command for Set {
     const EXAMPLES: &'static [Example] = &[
         ("Eight calls at a time from now on:", "shmlimit set api concurrency 8"),
-        ("Another rate, with what was used so far:", "shmlimit set api rate 100/m"),
+        ("Another rate; calls made so far still count:", "shmlimit set api rate 100/m"),
     ];
     const NAMES: Names = Names::LimitersAndPresets;
 

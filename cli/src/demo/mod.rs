@@ -24,29 +24,30 @@ use std::time::{Duration, Instant};
 use view::Picture;
 
 const DEMO_HELP: &str = "\
-A server on this machine allows so many calls a second; four programs want that many each. In the first half each \
-of them limits itself, as programs do that know nothing of each other. In the second all of them ask one limiter. \
-Then the server tells one of them to wait, and you see whether the others stop too. The limiter lives in a directory \
-of its own, which is removed at the end; your limiters are not touched.
+A server on this machine allows --rate calls a second, and each of four programs tries to make that many. In the \
+first half each program limits only itself. In the second half all of them ask one limiter. Then the server tells \
+one program to wait, and you see whether the others stop too. The limiter is in a temporary directory, and your \
+limiters are not touched.
 
-Exit codes: 0 it went as promised, 1 it did not, or could not be shown (the last line says why), 2 usage.";
+Exit codes: 0 the programs kept the limit and all of them stopped; 1 they did not, or it could not be shown (the \
+last line says why); 2 usage error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = DEMO_HELP)]
 pub struct Demo {
-    /// Lines instead of a picture, as also when standard output is no terminal
+    /// Print lines instead of a live picture. This is the default if standard output is not a terminal
     #[arg(long)]
     pub plain: bool,
-    /// One JSON object at the end, and nothing else
+    /// Print only one JSON object, at the end
     #[arg(long, conflicts_with = "plain")]
     pub json: bool,
-    /// How long both halves take together; the last part takes 2 more
+    /// Length of both halves together, in seconds; the last part takes 2 seconds more
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=600), value_name = "NUMBER")]
     pub seconds: u64,
-    /// Calls a second that the server allows, and that each program wants, from 5 to 50
+    /// Calls per second that the server allows, and that each program tries to make, from 5/s to 50/s
     #[arg(long, default_value = "20/s", value_parser = rate, value_name = "RATE")]
     pub rate: u32,
-    /// Programs wait as long as a 429 tells them even without shmlimit
+    /// Let the programs obey Retry-After even without shmlimit
     #[arg(long)]
     pub polite: bool,
     /// The role of a process that the demo starts itself
@@ -54,7 +55,8 @@ pub struct Demo {
     pub act_as: Vec<String>,
 }
 
-/// Parses the rate. Programs that start a process for each call could not exceed more than 50 calls per second.
+/// Parses the rate. With a limit above 50 calls per second, programs that start a process for each call would be too
+/// slow to exceed it.
 fn rate(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse().ok().filter(|rate| (5..=50).contains(rate));
@@ -214,7 +216,7 @@ fn start_clients(
                     Failure::Command(format!("a program of the demo did not start: {said}"), 1).into()
                 );
             }
-            reporter.note(&format!("{name} does not work here ({said}): this tool replaces it"))?;
+            reporter.note(&format!("{name} does not work here ({said}): this tool takes its place"))?;
             results.kinds[client] = Kind::Rust;
             scenario.replace(client, &all[client])?;
             by = Instant::now() + START_TIMEOUT;

@@ -87,10 +87,13 @@ impl Results {
         let (came, usual) = self.calls_during_probe();
         match probe.others.last() {
             None => {
-                format!("{client} was told. The others made no call in that second (usually {usual}).")
+                format!(
+                    "{client} was told to wait. The others made no call in that second (usually {usual})."
+                )
             }
             Some(last) => format!(
-                "{client} was told. The others made {} in that second (usually {usual}), the last after {} ms.",
+                "{client} was told to wait. The others made {} in that second (usually {usual}), the last after {} \
+                 ms.",
                 ui::count(came as u64, "calls"),
                 last.as_millis()
             ),
@@ -107,7 +110,7 @@ impl Results {
             Some("no program made a call with shmlimit".to_owned())
         } else if without.throttled == 0 {
             Some(
-                "this machine was too busy for the programs to break the limit, so there was nothing to show"
+                "this machine was too busy for the programs to exceed the limit, so there was nothing to show"
                     .to_owned(),
             )
         } else if self.probe.is_none() || came > CLIENTS.max(usual / 2) {

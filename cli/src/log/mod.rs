@@ -25,23 +25,25 @@ const DEFAULT_SIZE: u64 = 10_000_000;
 const SMALLEST: u64 = 1000;
 const DEFAULT_KEEP: u32 = 3;
 
-/// Where the log goes, and what is in it.
+/// The options of the log: its file, format and level.
 #[derive(Debug, Default, clap::Args)]
 pub struct Log {
-    /// Write a line for each change of state, backoff and the like to this file; - for standard error [default:
+    /// Write a line for each change of state, backoff and similar event to this file; - for standard error [default:
     /// $SHMLIMIT_LOG, or no log]
     #[arg(long, global = true, value_name = "FILE", help_heading = LOG)]
     pub log: Option<PathBuf>,
     /// logfmt or json [default: $SHMLIMIT_LOG_FORMAT, or logfmt]
     #[arg(long, global = true, hide_short_help = true, value_parser = format, value_name = "FORMAT", help_heading = LOG)]
     pub log_format: Option<Format>,
-    /// error, warn, info or debug; debug has every refusal [default: $SHMLIMIT_LOG_LEVEL, or info]
+    /// Lowest level to log: error, warn, info or debug. debug includes every refusal [default: $SHMLIMIT_LOG_LEVEL,
+    /// or info]
     #[arg(long, global = true, hide_short_help = true, value_parser = level, value_name = "LEVEL", help_heading = LOG)]
     pub log_level: Option<LevelFilter>,
-    /// Begin another file when this one would be larger, such as 500kB or 10MB [default: $SHMLIMIT_LOG_SIZE, or 10MB]
+    /// Start a new file before this one grows larger than this, such as 500kB or 10MB [default: $SHMLIMIT_LOG_SIZE,
+    /// or 10MB]
     #[arg(long, global = true, hide_short_help = true, value_parser = size, value_name = "SIZE", help_heading = LOG)]
     pub log_size: Option<u64>,
-    /// Keep this many full files in addition to the current one: FILE.1 is the newest of them [default:
+    /// Number of full files to keep besides the current one; FILE.1 is the newest of them [default:
     /// $SHMLIMIT_LOG_KEEP, or 3]
     #[arg(long, global = true, hide_short_help = true, value_parser = keep, value_name = "NUMBER", help_heading = LOG)]
     pub log_keep: Option<u32>,
@@ -183,7 +185,7 @@ impl Subscriber for Writer {
         };
         if let (Err(error), Sink::File(file)) = (written, &*sink) {
             let path = file.path().display().to_string();
-            output::remark(&format!("note: cannot write the log {path}: {error}; going on without it"));
+            output::remark(&format!("note: cannot write the log {path}: {error}; no more lines are logged"));
             *sink = Sink::Nowhere;
         }
     }

@@ -13,8 +13,9 @@ pub const REFUSED: u8 = 75;
 const OTHER: u8 = 1;
 
 /// The section on exit codes in help texts.
-pub const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now (`run` and `acquire`: or -E), 2 usage or \
-                          configuration, 1 anything else; `run` passes on the command's own (127 not found, 126 cannot be run).";
+pub const EXIT_CODES: &str = "Exit codes: 0 done or granted; 75 refused for now (`run` and `acquire` can use another \
+                              code: -E); 2 usage or configuration error; 1 any other error. `run` returns the exit \
+                              code of its command (127 if it is not found, 126 if it cannot be run).";
 
 /// Why a verb failed.
 #[derive(Debug)]

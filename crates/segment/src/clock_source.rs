@@ -98,9 +98,9 @@ impl ClockSource {
         let [kind, id] = words.load_array(layout::BOOT);
         let is_test = kind == TEST_BOOT;
         let (problem, remedy, segment) = match &self.test {
-            None if is_test => ("its time is that of a test clock", OF_A_TEST, true),
-            Some(test) if is_test && id != test.id() => ("it belongs to another test clock", OF_A_TEST, true),
-            Some(_) if !is_test => ("it runs on the clock of the machine", OF_THE_MACHINE, false),
+            None if is_test => ("it runs on a test clock", OF_A_TEST, true),
+            Some(test) if is_test && id != test.id() => ("it runs on another test clock", OF_A_TEST, true),
+            Some(_) if !is_test => ("it runs on the machine's clock", OF_THE_MACHINE, false),
             _ => return Ok(()),
         };
         Err(Error::Foreign { path: path.to_owned(), problem: problem.into(), remedy, segment })

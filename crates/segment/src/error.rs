@@ -1,5 +1,8 @@
 //! Errors: what failed, on which file, and what to do. A refusal ("not now") is not an error but a `Refusal`.
 
+mod hint;
+
+use hint::hint;
 use shmlimit_kernel::policy::PolicyError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +18,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// A limiter name that cannot be a file name on every platform.
-    #[error("bad limiter name {name:?}: {why}; use 1 to 64 of A-Z a-z 0-9 . _ - and no leading dot")]
+    #[error(
+        "bad limiter name {name:?}: {why}; use 1 to 64 characters of A-Z a-z 0-9 . _ - without a leading dot"
+    )]
     BadName {
         /// The name given.
         name: String,
@@ -23,7 +28,7 @@ pub enum Error {
         why: &'static str,
     },
     /// There is no such limiter, and no preset of that name to create it from.
-    #[error("no limiter {name:?} in {directory}; make it with: {}, or give a rate when you open it", tool(.directory, "init", .name, "--rate 35/s"))]
+    #[error("no limiter {name:?} in {directory}; create it with: {}, or give a rate when you open it", tool(.directory, "init", .name, "--rate 35/s"))]
     UnknownLimiter {
         /// The name asked for.
         name: String,
@@ -32,7 +37,7 @@ pub enum Error {
     },
     /// A limiter that should be created exists already.
     #[error(
-        "limiter {name:?} exists already in {directory}; to replace it: {}",
+        "limiter {name:?} already exists in {directory}; to replace it: {}",
         tool(.directory, "init", .name, "--replace")
     )]
     AlreadyExists {
@@ -72,7 +77,7 @@ pub enum Error {
         segment: bool,
     },
     /// The segment's configuration was damaged.
-    #[error("{path} is damaged: {problem}; remove it with: {}, and make it again", removal(.path))]
+    #[error("{path} is damaged: {problem}; remove it with: {}, and create it again", removal(.path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -90,7 +95,7 @@ pub enum Error {
         kind: &'static str,
     },
     /// Living and exited participants look alike: the file system loses locks, or this process may not examine them.
-    #[error("{path}: living processes cannot be told from exited ones: {problem}; {remedy}")]
+    #[error("{path}: cannot tell living processes from exited ones: {problem}; {remedy}")]
     Liveness {
         /// The segment, or the directory.
         path: PathBuf,
@@ -126,7 +131,7 @@ pub enum Error {
     },
     /// Settings given explicitly differ from those of the existing limiter (R144).
     #[error(
-        "limiter {name:?} has other settings than those given:\n{differences}\n{}",
+        "limiter {name:?} exists with other settings:\n{differences}\n{}",
         mismatch(.directory, .name, *.updatable)
     )]
     ConfigMismatch {
@@ -199,7 +204,7 @@ pub enum Error {
     },
     /// The segment was deleted or replaced again and again while it was being opened.
     #[error(
-        "{path} was replaced again and again while it was opened; find the program that replaces it, and stop it"
+        "{path} was replaced several times while it was being opened; find the program that replaces it, and stop it"
     )]
     Replaced {
         /// The segment.
@@ -405,45 +410,6 @@ fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
             "process {pid} ({program}) holds the lock, and this call has waited {waited} ms; is it stopped? If it is, resume it with: kill -CONT {pid}"
         ),
     }
-}
-
-/// Error numbers that only Windows has: for a read-only file, and for a mapped file that cannot be overwritten.
-const FILE_READ_ONLY: i32 = 6009;
-const USER_MAPPED_FILE: i32 = 1224;
-
-fn hint(source: &io::Error, path: &Path) -> String {
-    let path = path.display();
-    match source.raw_os_error() {
-        Some(FILE_READ_ONLY) => {
-            return format!("; it is marked read-only; remove that mark with: attrib -r \"{path}\"");
-        }
-        Some(USER_MAPPED_FILE) => {
-            return "; programs have it mapped; end them first (shmlimit status shows them)".to_owned();
-        }
-        _ => {}
-    }
-    let hint = match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space, or choose another directory with --dir"
-        }
-        io::ErrorKind::FileTooLarge => {
-            "raise the limit on the size of files that this process may write (ulimit -f, LimitFSIZE= of systemd)"
-        }
-        io::ErrorKind::ReadOnlyFilesystem => "choose a writable directory with --dir",
-        // Windows does not say who has access, nor whether the error concerns the file or the directory.
-        io::ErrorKind::PermissionDenied if cfg!(windows) => {
-            return format!(
-                "; see who may use it with: icacls \"{path}\", or choose a directory of your own with --dir"
-            );
-        }
-        io::ErrorKind::PermissionDenied => "choose a directory of your own with --dir",
-        io::ErrorKind::WouldBlock => "another process is making or removing a limiter there; try again",
-        io::ErrorKind::ResourceBusy if cfg!(windows) => {
-            "find the program that uses it in the Resource Monitor (resmon), and end it or keep it away from this file"
-        }
-        _ => return String::new(),
-    };
-    format!("; {hint}")
 }
 
 #[cfg(test)]

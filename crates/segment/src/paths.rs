@@ -48,12 +48,12 @@ impl LimiterName {
         let bad = |why| Err(Error::BadName { name: name.to_owned(), why });
         match name {
             "" => bad("it is empty"),
-            _ if name.len() > LONGEST_NAME => bad("it is too long"),
+            _ if name.len() > LONGEST_NAME => bad("it is longer than 64 characters"),
             _ if name.starts_with('.') => bad("it begins with a dot"),
             _ if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) => {
-                bad("it has other characters")
+                bad("it has a character that is not allowed")
             }
-            _ if is_device(name) => bad("it is a device on Windows"),
+            _ if is_device(name) => bad("it is the name of a device on Windows"),
             _ => Ok(LimiterName(name.to_owned())),
         }
     }

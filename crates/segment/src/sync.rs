@@ -32,10 +32,10 @@ pub(crate) fn spin_hint() {
 pub mod killable {
     //! Atomics for models only, which a killed thread no longer reaches.
     //!
-    //! A kill is precise: accesses before it happened, accesses after it did not. A model thread that should die
-    //! says after how many shared accesses ([`die_after`]). From then on its code runs to its end without any
-    //! effect. No other thread can tell that from not running at all. Nothing unwinds, and destructors need no
-    //! special treatment.
+    //! A kill is exact: all accesses before it have happened, and none after it. A model thread sets the number of
+    //! shared accesses after which it dies ([`die_after`]). From then on its code runs to its end without any effect.
+    //! No other thread can tell that from not running at all. Nothing unwinds, and destructors need no special
+    //! treatment.
 
     use loom::sync::atomic::Ordering;
     use std::cell::Cell;
@@ -73,7 +73,7 @@ pub mod killable {
 
     macro_rules! killable {
         ($name:ident, $int:ty, $dependency:expr) => {
-            /// An atomic of loom that works for as long as the calling thread lives.
+            /// A loom atomic on which a killed thread has no effect.
             #[derive(Debug)]
             pub struct $name {
                 cell: loom::sync::atomic::$name,

@@ -120,8 +120,7 @@ fn anchor<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     if set || then == 0 {
         tx.write(layout::WALL_OFFSET, offset);
     }
-    // A clock that is later than ever may have been stopped together with the machine. What it showed before was
-    // right.
+    // A clock that is later than ever may have been stopped together with the machine. The earlier time was right.
     if set && time_off(tx, now, wall_now).is_none_or(|ahead| ahead < DRIFT) {
         tx.write(layout::WALL_SET_AT, now.0.max(1));
     }

@@ -19,17 +19,19 @@ struct Acquire;
 impl Method for Acquire {
     type Class = Limiter;
     const NAME: &'static CStr = c"acquire";
-    const DOC: &'static CStr = c"acquire($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
-        Waits until the call may be made, in the queue of all processes, and returns its Grant: use it in a with block.\n\n\
-        A leaky bucket grants a call before its time: sleep grant.delay seconds before the call. acquire() does not sleep\n\
-        them; `with limiter:` and @limiter.limit do. Other algorithms have no delay.\n\n\
-        cost: how many requests it is (default: 1), or a mapping of units to whole numbers.\n\
-        priority: \"webhook\" (a server waits for the answer), \"user\" (a person waits) or \"background\" (the default);\n\
-        the most urgent is first here, and is served first.\n\
-        timeout: seconds, or a timedelta; None = as long as it takes.\n\
-        deadline: an aware datetime, or seconds since the epoch. Beside a timeout the earlier counts.\n\n\
-        Raises Refused at once if it cannot be had in time; Blocked, which is a Refused, if breaker or gate are the\n\
-        reason. Other threads go on meanwhile, and Ctrl-C ends the wait.";
+    const DOC: &'static CStr = c"acquire($self, /, *, cost=None, priority=None, timeout=None, \
+                                 deadline=None)\n--\n\nWaits in the queue of all processes until the call may be \
+                                 made. Returns its Grant: use it in a with block.\n\nA leaky bucket grants a call \
+                                 early: sleep grant.delay seconds before the call. acquire() does not sleep;\n`with \
+                                 limiter:` and @limiter.limit do. Other algorithms have no delay.\n\ncost: number of \
+                                 requests (default: 1), or a mapping of units to whole numbers.\npriority: \
+                                 \"webhook\" (a server waits for the answer), \"user\" (a person waits) or \
+                                 \"background\" (the default);\nthe most urgent first, and it is served \
+                                 first.\ntimeout: seconds, or a timedelta; None = no limit.\ndeadline: an aware \
+                                 datetime, or seconds since the epoch. If a timeout is given too, the earlier one \
+                                 counts.\n\nRaises Refused at once if the call cannot be granted in time; Blocked, \
+                                 which is a Refused, if the breaker or the gate\nis the reason. Other threads \
+                                 continue meanwhile, and Ctrl-C ends the wait.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -109,9 +111,9 @@ struct TryAcquire;
 impl Method for TryAcquire {
     type Class = Limiter;
     const NAME: &'static CStr = c"try_acquire";
-    const DOC: &'static CStr = c"try_acquire($self, /, *, cost=None, priority=None)\n--\n\n\
-        Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.\n\n\
-        cost, priority: as in acquire(). A leaky bucket's grant has a delay, as there.";
+    const DOC: &'static CStr = c"try_acquire($self, /, *, cost=None, priority=None)\n--\n\nAsks once and never waits. \
+                                 Returns a Grant, or raises Refused, which says why and when to ask again.\n\ncost, \
+                                 priority: as in acquire(). A leaky bucket's grant has a delay, as with acquire().";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -135,8 +137,8 @@ impl Method for Begin {
     type Class = Limiter;
     const NAME: &'static CStr = c"_begin";
     const DOC: &'static CStr =
-        c"_begin($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
-        A Grant if it can be had at once, else an EnqueuedCall whose step() is to be called.";
+        c"_begin($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\nReturns a Grant if the \
+          call is granted at once, else an EnqueuedCall whose step() is to be called.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -159,10 +161,11 @@ struct Record;
 impl Method for Record {
     type Class = Limiter;
     const NAME: &'static CStr = c"record";
-    const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None, priority=None)\n--\n\n\
-        Tells all who share the limiter how a call ended that was not granted here. With a grant at hand, Grant.record is\n\
-        better.\n\n\
-        The arguments are those of Grant.record; priority: for whom the call was made, as in acquire().";
+    const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, \
+                                 cost=None, priority=None)\n--\n\nRecords, for all programs that share the limiter, \
+                                 how a call ended that was not granted here. If there is a grant, \
+                                 use\nGrant.record.\n\nThe arguments are those of Grant.record; priority: the \
+                                 priority of the call, as in acquire().";
 
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();

@@ -60,13 +60,13 @@ impl Advice {
         self.inner.error_ratio
     }
 
-    /// The number of successive 429.
+    /// The number of consecutive 429s.
     #[getter]
     fn consec429(&self) -> u32 {
         self.inner.consec429
     }
 
-    /// Seconds to wait before trying again, drawn at random where the policy says so.
+    /// Seconds to wait before trying again; random if the policy has jitter.
     #[getter]
     fn wait(&self) -> f64 {
         self.inner.wait.as_secs_f64()

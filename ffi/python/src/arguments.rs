@@ -175,7 +175,7 @@ fn point_in_time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<System
             return Err(wrong_type(name, wanted, value));
         };
         if value.getattr("tzinfo").is_ok_and(|zone| zone.is_none()) {
-            let problem = "must be an aware datetime: this one has no time zone";
+            let problem = "must be an aware datetime, but it has no time zone";
             return Err(PyValueError::new_err(format!("{name} {problem}")));
         }
         time.call0()?.extract().map_err(|_| wrong_type(name, wanted, value))?
@@ -222,12 +222,12 @@ fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
 
 fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{name} is too far away: {seconds} seconds")))
+        .map_err(|_| PyValueError::new_err(format!("{name} is too far in the future: {seconds} seconds")))
 }
 
 /// Reads a number as a float. Some whole numbers are too large for a float.
 fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    value.extract().map_err(|_| PyValueError::new_err(format!("{name} is too far away")))
+    value.extract().map_err(|_| PyValueError::new_err(format!("{name} is too far in the future")))
 }
 
 fn is_number(value: &Bound<'_, PyAny>) -> bool {

@@ -70,7 +70,7 @@ pub fn new(py: Python<'_>, code: &'static str, message: String, errno: Option<i3
 pub fn in_use(py: Python<'_>, name: &str, users: &[(u32, String)]) -> PyErr {
     let users: Vec<_> = users.iter().map(|(pid, program)| format!("{program} (process {pid})")).collect();
     let message = format!(
-        "limiter {name:?} is in use by {}; close it there, or remove it all the same with remove(force=True)",
+        "limiter {name:?} is in use by {}; close it there, or remove it anyway with remove(force=True)",
         users.join(", ")
     );
     new(py, "in_use", message, None)
@@ -79,13 +79,13 @@ pub fn in_use(py: Python<'_>, name: &str, users: &[(u32, String)]) -> PyErr {
 /// The exception for a closed handle.
 #[cold]
 pub fn closed(py: Python<'_>, name: &str) -> PyErr {
-    new(py, "closed", format!("limiter {name:?} was closed here; open it anew"), None)
+    new(py, "closed", format!("limiter {name:?} was closed; open it again"), None)
 }
 
 /// The exception for a grant that has ended.
 #[cold]
 pub fn grant_done(py: Python<'_>) -> PyErr {
-    let message = "this grant is done: it was recorded, released or cancelled before".to_owned();
+    let message = "this grant has ended: it was already recorded, released or cancelled".to_owned();
     new(py, "grant_done", message, None)
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The right to make one call. It holds a permit until it is recorded, released, cancelled or dropped.
 ///
-/// Use it in a `with` block; leaving the block gives the permit back, unless that happened before.
+/// Use it in a `with` block; leaving the block returns the permit, unless that happened before.
 #[pyclass(frozen, module = "shmlimit", weakref)]
 pub struct Grant {
     inner: Mutex<Option<OwnedGrant>>,
@@ -81,14 +81,14 @@ impl Grant {
         self.inner().is_none()
     }
 
-    /// The limiter that gave it.
+    /// The limiter that granted the call.
     #[getter]
     fn limiter<'py>(&self, py: Python<'py>) -> &Bound<'py, Limiter> {
         self.limiter.bind(py)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err("a grant cannot be pickled: it belongs to the process that got it"))
+        Err(PyTypeError::new_err("a grant cannot be pickled: it belongs to the process that acquired it"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -133,7 +133,7 @@ impl Method for Release {
     type Class = Grant;
     const NAME: &'static CStr = c"release";
     const DOC: &'static CStr =
-        c"release($self, /)\n--\n\nThe call is over: gives the permit back, and says nothing of the server.";
+        c"release($self, /)\n--\n\nEnds the call without an outcome: returns the permit.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -149,8 +149,9 @@ struct Cancel;
 impl Method for Cancel {
     type Class = Grant;
     const NAME: &'static CStr = c"cancel";
-    const DOC: &'static CStr = c"cancel($self, /)\n--\n\n\
-        The call was never sent: gives the permit back, and to every rule what it can still take back.";
+    const DOC: &'static CStr =
+        c"cancel($self, /)\n--\n\nEnds a call that was never sent: returns the permit, and \
+                                 returns to every rule what that rule can still take back.";
 
     fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         arguments.none()?;
@@ -165,14 +166,15 @@ struct Record;
 impl Method for Record {
     type Class = Grant;
     const NAME: &'static CStr = c"record";
-    const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None)\n--\n\n\
-        The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter. Returns\n\
-        whether to try again, and after how many seconds.\n\n\
-        status: the HTTP status, or error: \"connect_timeout\", \"read_timeout\", \"dns\" or \"connection\".\n\
-        headers: those of the answer, as a mapping or pairs; Retry-After is heeded.\n\
-        latency: seconds that it took, or a timedelta. attempt: which attempt it was, from 1.\n\
-        cost: what it really cost, by unit.\n\n\
-        After an error the grant is as it was: record it otherwise, or release it.";
+    const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, \
+                                 cost=None)\n--\n\nEnds the call and records its outcome for all programs that share \
+                                 the limiter; returns the permit. The result says\nwhether to try again, and after \
+                                 how many seconds.\n\nstatus: the HTTP status, or error: \"connect_timeout\", \
+                                 \"read_timeout\", \"dns\" or \"connection\".\nheaders: those of the response, as a \
+                                 mapping or pairs; Retry-After is obeyed.\nlatency: how long the call took, in \
+                                 seconds or as a timedelta. attempt: number of the attempt, from 1.\ncost: what it \
+                                 really cost, by unit.\n\nAfter an error the grant is unchanged: record it with other \
+                                 arguments, or release it.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -195,8 +197,9 @@ struct Note;
 impl Method for Note {
     type Class = Grant;
     const NAME: &'static CStr = c"_note";
-    const DOC: &'static CStr = c"_note($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None)\n--\n\n\
-        record(), but the call is not over: the permit stays out until the grant is released. No cost is settled.";
+    const DOC: &'static CStr = c"_note($self, status=None, *, error=None, headers=None, latency=None, attempt=None, \
+                                 cost=None)\n--\n\nAs record(), but the call goes on: the permit is held until the \
+                                 grant is released. No cost is settled.";
 
     fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();

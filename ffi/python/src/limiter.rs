@@ -109,7 +109,7 @@ impl Limiter {
         burst = None, algorithm = None, concurrency = None, on_mismatch = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
         test_clock = None,
     ))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    #[expect(clippy::too_many_arguments, reason = "all others are keywords")]
     fn new(
         py: Python<'_>,
         name: &Bound<'_, PyAny>,
@@ -131,7 +131,9 @@ impl Limiter {
     ) -> PyResult<Limiter> {
         let name = word("name", name)?;
         if replace && !create {
-            return Err(PyValueError::new_err("replace makes the limiter, which create=False forbids"));
+            return Err(PyValueError::new_err(
+                "replace=True creates the limiter, which create=False forbids",
+            ));
         }
         let mut source = ConfigSource::default();
         if let Some(preset) = preset {
@@ -265,7 +267,7 @@ impl Limiter {
         Limiter::using(this, |handle| handle.pause(&request).map(drop))
     }
 
-    /// Ends a pause: waiting calls go on in their turn. Returns whether the limiter was paused.
+    /// Ends a pause: waiting calls continue in their turn. Returns whether the limiter was paused.
     fn resume(this: &Bound<'_, Limiter>) -> PyResult<bool> {
         Limiter::using(this, |handle| Ok(handle.resume()?.is_some()))
     }
@@ -361,7 +363,9 @@ impl Limiter {
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.handle(py)?;
         if self.clock.is_some() {
-            return Err(PyTypeError::new_err("a limiter on a test clock cannot go to another process"));
+            return Err(PyTypeError::new_err(
+                "a limiter on a test clock cannot be passed to another process",
+            ));
         }
         let options = PyDict::new(py);
         options.set_item("directory", &self.directory)?;

@@ -31,7 +31,7 @@ const KEYS: &[Key] =
     &[Key::Priority, Key::Status, Key::Error, Key::Headers, Key::Latency, Key::Attempt, Key::Cost];
 
 impl Ended {
-    /// Reads the arguments of `record`. `takes_priority` is set where no grant knows the call's priority.
+    /// Reads the arguments of `record`. `takes_priority` is set if there is no grant that knows the call's priority.
     #[inline]
     pub fn read(py: Python<'_>, arguments: &Arguments<'_, '_>, takes_priority: bool) -> PyResult<Ended> {
         let mut ended = Ended {

@@ -52,7 +52,7 @@ impl EnqueuedCall {
     fn step<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let limiter = self.limiter.bind(py);
         let waiting = self.inner().take();
-        let waiting = waiting.ok_or_else(|| PyRuntimeError::new_err("this call does not wait any more"))?;
+        let waiting = waiting.ok_or_else(|| PyRuntimeError::new_err("this call no longer waits"))?;
         let handle = limiter.get().handle(py)?;
         let stepped = detach_if_busy(py, handle.is_busy(), || waiting.step());
         events::deliver(limiter)?;

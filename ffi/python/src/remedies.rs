@@ -16,10 +16,10 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("--concurrency", "concurrency="),
 ];
 
-const AFRESH: &str = "make it afresh with: Limiter(name, ..., replace=True)";
+const AFRESH: &str = "replace it with a new one: Limiter(name, ..., replace=True)";
 /// The beginning of the library's text about creating a limiter afresh from a file.
 const BY_FILE: &str = "write its settings to a file with: shmlimit";
-const BY_TEXT: &str = "change its settings, whose text is limiter.config, and make it afresh with: \
+const BY_TEXT: &str = "change its settings, whose text is limiter.config, and replace it with a new one: \
                        Limiter(name, config=text, replace=True)";
 const COMMAND: &str = "shmlimit init NAME ";
 
@@ -28,7 +28,7 @@ pub fn message(error: &Error) -> String {
     match error {
         Error::UnknownLimiter { name, directory } => {
             format!(
-                "no limiter {name:?} in {}; make it with: Limiter({name:?}, rate=\"35/s\")",
+                "no limiter {name:?} in {}; create it with: Limiter({name:?}, rate=\"35/s\")",
                 directory.display()
             )
         }
@@ -36,14 +36,15 @@ pub fn message(error: &Error) -> String {
             let change = match updatable {
                 true => {
                     "change it for every program that uses it with on_mismatch=\"update\", or one setting of it with \
-                     limiter.set(key, value), or make it afresh with replace=True"
+                     limiter.set(key, value), or replace it with a new one with replace=True"
                 }
                 false => {
-                    "make it afresh with replace=True, because it cannot take this change while it is used"
+                    "replace it with a new one with replace=True, because it cannot take this change while it is used"
                 }
             };
             format!(
-                "limiter {name:?} is configured otherwise:\n{differences}\nuse it as it is with on_mismatch=\"adopt\", or {change}"
+                "limiter {name:?} exists with other settings:\n{differences}\nuse it as it is with \
+                 on_mismatch=\"adopt\", or {change}"
             )
         }
         Error::DoesNotFit { name, problem, .. } => format!(
@@ -57,16 +58,17 @@ pub fn message(error: &Error) -> String {
                 _ => "",
             };
             format!(
-                "limiter {name:?} cannot be forced to {state:?}, because it has no breaker; {stop}make it afresh with a \
-                 breaker: Limiter({name:?}, ..., settings={{\"breaker.kind\": \"fsm\"}}, replace=True) for the five states, or \
-                 \"consecutive\" for a breaker that opens after failures in a row"
+                "limiter {name:?} cannot be forced to {state:?}, because it has no breaker; {stop}replace it with a \
+                 limiter that has a breaker: Limiter({name:?}, ..., settings={{\"breaker.kind\": \"fsm\"}}, \
+                 replace=True) for the five states, or \"consecutive\" for a breaker that opens after failures in a \
+                 row"
             )
         }
         Error::Damaged { path, problem } => format!("{} is damaged: {problem}; {AFRESH}", path.display()),
         Error::Foreign { path, problem, remedy, .. } => {
-            let remedy = remedy.replace("remove it with: REMOVE, and make it again", AFRESH);
+            let remedy = remedy.replace("remove it with: REMOVE, and create it again", AFRESH);
             with_arguments(&format!(
-                "{} was left alone: {problem}; {}",
+                "{} cannot be used and was not changed: {problem}; {}",
                 path.display(),
                 remedy.replace("remove it with: REMOVE", AFRESH)
             ))

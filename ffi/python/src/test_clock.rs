@@ -11,10 +11,10 @@ use std::time::UNIX_EPOCH;
 /// so that every run of a test sees the same times.
 ///
 /// The clock stands still until something moves it. advance() moves it, and so does a call that has to wait for a
-/// known time (a rate, a Retry-After, a breaker, a deadline): the clock jumps to that time, and the call goes on at
-/// once. A call that waits for a permit, or for the end of a pause, really waits until another thread or task gives
-/// the permit back or ends the pause. If the call has a timeout or a deadline, it waits for 100 ms of real time;
-/// then the clock jumps to the deadline, and Refused is raised.
+/// known time (a rate, a Retry-After, a breaker, a deadline): the clock jumps to that time, and the call continues at
+/// once. A call that waits for a permit, or for the end of a pause, really waits until another thread or task returns
+/// the permit or ends the pause. If the call has a timeout or a deadline, it waits for 100 ms of real time; then the
+/// clock jumps to the deadline, and Refused is raised.
 ///
 /// Any number of limiters and threads of one process may share a clock.
 #[pyclass(frozen, module = "shmlimit.testing")]

@@ -51,7 +51,7 @@ def test_on_mismatch_raises_adopts_or_updates(directory):
     assert raised.value.code == "config_mismatch"
     assert limits(Limiter("api", rate="5/min", on_mismatch="adopt")) == [("requests", 10, 60)]
     assert limits(Limiter("api", rate="5/min", on_mismatch="update")) == [("requests", 5, 60)] == limits(first)
-    # What was spent stays spent, and a setting that was not given keeps its value.
+    # Spent units stay spent, and a setting that was not given keeps its value.
     assert first.snapshot().rules[0].remaining == 4 and first.snapshot().concurrency == 3
     with pytest.raises(ConfigError) as raised:
         Limiter("api", rate="5/min", algorithm="gcra", on_mismatch="update")

@@ -17,7 +17,7 @@ def message(*args, **keywords):
 
 
 def test_a_missing_limiter_has_a_remedy_in_python(directory):
-    assert message("api", create=False).endswith('make it with: Limiter("api", rate="35/s")')
+    assert message("api", create=False).endswith('create it with: Limiter("api", rate="35/s")')
 
 
 def test_a_mismatch_has_a_remedy_in_python(directory):

@@ -24,14 +24,14 @@ static void nulls(void)
     outcome.status = 200;
 
     IS(shmlimit_open("x", NULL, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("limiter is NULL");
+    SAYS("limiter must not be NULL");
     IS(shmlimit_open(NULL, NULL, &other), SHMLIMIT_NULL_POINTER);
-    SAYS("name is NULL");
+    SAYS("name must not be NULL");
     CHECK(other == NULL);
     IS(shmlimit_close(NULL), SHMLIMIT_OK);
 
     IS(shmlimit_try_acquire(limiter, NULL, NULL, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("grant is NULL");
+    SAYS("grant must not be NULL");
     IS(shmlimit_try_acquire(NULL, NULL, &grant, NULL), SHMLIMIT_CLOSED);
     CHECK(grant == 0);
     IS(shmlimit_acquire(limiter, NULL, NULL, NULL), SHMLIMIT_NULL_POINTER);
@@ -42,7 +42,7 @@ static void nulls(void)
     IS(shmlimit_cancel(0), SHMLIMIT_GRANT_DONE);
     IS(shmlimit_record(0, &outcome, NULL), SHMLIMIT_GRANT_DONE);
     IS(shmlimit_record(0, NULL, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("outcome is NULL");
+    SAYS("outcome must not be NULL");
     IS(shmlimit_record_call(NULL, &outcome, NULL), SHMLIMIT_CLOSED);
     IS(shmlimit_record_call(limiter, NULL, NULL), SHMLIMIT_NULL_POINTER);
 
@@ -105,48 +105,48 @@ static void null_lists(void)
     options.directory = directory;
     options.setting_count = 1;
     IS(shmlimit_open("x", &options, &other), SHMLIMIT_NULL_POINTER);
-    SAYS("shmlimit_options.settings is NULL");
+    SAYS("shmlimit_options.settings must not be NULL");
     options.settings = &setting;
     IS(shmlimit_open("x", &options, &other), SHMLIMIT_NULL_POINTER);
-    SAYS("settings[].key is NULL");
+    SAYS("settings[].key must not be NULL");
     setting.key = "concurrency";
     setting.value = NULL;
     IS(shmlimit_open("x", &options, &other), SHMLIMIT_NULL_POINTER);
-    SAYS("settings[].value is NULL");
+    SAYS("settings[].value must not be NULL");
     options.setting_count = SIZE_MAX;
     IS(shmlimit_open("x", &options, &other), SHMLIMIT_BAD_VALUE);
 
     request.cost_count = 1;
     IS(shmlimit_try_acquire(limiter, &request, &grant, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("shmlimit_request.costs is NULL");
+    SAYS("shmlimit_request.costs must not be NULL");
     request.costs = &cost;
     IS(shmlimit_try_acquire(limiter, &request, &grant, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("costs[].unit is NULL");
+    SAYS("costs[].unit must not be NULL");
     request.cost_count = SIZE_MAX;
     IS(shmlimit_try_acquire(limiter, &request, &grant, NULL), SHMLIMIT_BAD_VALUE);
 
     outcome.status = 200;
     outcome.header_count = 1;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("shmlimit_outcome.headers is NULL");
+    SAYS("shmlimit_outcome.headers must not be NULL");
     outcome.headers = &header;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("headers[].name is NULL");
+    SAYS("headers[].name must not be NULL");
     header.name = "Retry-After";
     header.value = NULL;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("headers[].value is NULL");
+    SAYS("headers[].value must not be NULL");
     outcome.header_count = SIZE_MAX;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_BAD_VALUE);
     outcome.headers = NULL;
     outcome.header_count = 0;
     outcome.head_length = 1;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("shmlimit_outcome.head is NULL");
+    SAYS("shmlimit_outcome.head must not be NULL");
     outcome.head_length = 0;
     outcome.cost_count = 1;
     IS(shmlimit_record_call(limiter, &outcome, NULL), SHMLIMIT_NULL_POINTER);
-    SAYS("shmlimit_outcome.costs is NULL");
+    SAYS("shmlimit_outcome.costs must not be NULL");
 }
 
 /* A list without its count: the program forgot the count. */

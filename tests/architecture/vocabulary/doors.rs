@@ -93,7 +93,8 @@ pub fn rust() -> BTreeSet<String> {
     names
 }
 
-/// Functions, and `struct.member` of [`STRUCTS`]. What every list and struct of C needs (sizes, counts) is left out.
+/// Functions, and `struct.member` of [`STRUCTS`]. Fields that every list and struct of C needs (sizes, counts) are
+/// left out.
 pub fn c() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let (mut of, mut comment) = (None, false);

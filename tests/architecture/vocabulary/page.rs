@@ -40,7 +40,7 @@ impl Table {
     }
 }
 
-/// What stands in backticks.
+/// The words in backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = String> + '_ {
     cell.split('`').skip(1).step_by(2).map(str::to_owned)
 }

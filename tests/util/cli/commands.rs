@@ -14,22 +14,22 @@ const SCRIPT: [&str; 2] = [SHELL, "/c"];
 /// Does nothing, successfully.
 pub const NOTHING: [&str; 3] = script("exit 0");
 
-/// Says "ready", and ends when it reads a line or its input ends.
+/// Prints "ready", and ends when it reads a line or its input ends.
 #[cfg(unix)]
 pub const READY: [&str; 3] = script("echo ready; read -r _");
 #[cfg(windows)]
 pub const READY: [&str; 3] = script("echo ready& set /p line=");
 
-/// The same, and says "alive" before it ends.
+/// Does the same, and prints "alive" before it ends.
 #[cfg(unix)]
 pub const READY_THEN_ALIVE: [&str; 3] = script("echo ready; read -r _; echo alive");
 #[cfg(windows)]
 pub const READY_THEN_ALIVE: [&str; 3] = script("echo ready& set /p line=& echo alive");
 
-/// Says "hello".
+/// Prints "hello".
 pub const SAYS_HELLO: [&str; 3] = script("echo hello");
 
-/// Runs a line of shell, which must mean the same in each shell.
+/// Runs a line of shell, which must work the same in each shell.
 pub const fn script(line: &str) -> [&str; 3] {
     [SCRIPT[0], SCRIPT[1], line]
 }

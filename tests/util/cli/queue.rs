@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::process::{Child, Stdio};
 use std::task::{Context, Waker};
 
-/// A `shmlimit run` that holds a permit until it is told to go on.
+/// A `shmlimit run` that holds a permit until the test lets it continue.
 pub struct Holder(Child);
 
 impl Holder {

@@ -145,7 +145,7 @@ impl Image {
         self.word(layout::slot_base(index) + slot::REFUSED)
     }
 
-    /// How often calls were granted, refused and checked, by all participants there ever were.
+    /// How often calls were granted, refused and checked, by all participants so far, including exited ones.
     fn counted(&self) -> [u64; COUNTED] {
         std::array::from_fn(|count| {
             let slots = (0..layout::SLOTS).filter(|index| self.is_owned(*index));

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub const NAME: &str = "victim";
 /// Its permits.
 pub const CONCURRENCY: u64 = 4;
-/// The longest that anything may take before a test gives up: far above every documented bound.
+/// The time after which a test gives up: far above every documented bound.
 pub const WATCHDOG: Duration = Duration::from_secs(20);
 
 /// One token bucket and one GCRA, each with this limit per period, which is also its burst.
@@ -38,7 +38,7 @@ pub fn fast_policy(concurrency: u64) -> Policy {
     fast_policy_of("test", concurrency)
 }
 
-/// The same under another name, so it is another policy.
+/// The same rules under another name, so it is another policy.
 pub fn fast_policy_of(provider: &str, concurrency: u64) -> Policy {
     two_rules(provider, [100_000_000, 50_000_000], Duration::from_secs(1), concurrency)
 }

@@ -93,7 +93,7 @@ impl Tracee {
         }
     }
 
-    /// Kills the whole process where it stands, and waits until it has ended.
+    /// Kills the whole process at its current instruction, and waits until it has ended.
     pub fn kill(mut self) {
         self.end();
     }

@@ -22,7 +22,7 @@ pub fn check() -> Finding {
         return Finding::warn(
             CHECK,
             "clock",
-            "the wall clock is years behind, so windows of the calendar begin wrongly",
+            "the wall clock is years behind, so calendar windows begin at wrong times",
         )
         .advice(texts::SET_THE_CLOCK);
     }
@@ -30,12 +30,12 @@ pub fn check() -> Finding {
         0 => String::new(),
         shift => {
             let by = time::format_age(Duration::from_nanos(shift.unsigned_abs()));
-            format!("; this time namespace is shifted by {by}, which is taken off again")
+            format!("; this time namespace has an offset of {by}, which shmlimit corrects")
         }
     };
     Finding::ok(
         CHECK,
         "clock",
-        format!("booted {} ago, suspends counted{shift}", time::format_age(facts.since_boot)),
+        format!("booted {} ago, time in suspend included{shift}", time::format_age(facts.since_boot)),
     )
 }

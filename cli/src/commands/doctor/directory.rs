@@ -44,7 +44,7 @@ pub fn check(location: &Location, fix: bool, findings: &mut Vec<Finding>) -> Opt
     findings.extend(facts.note.as_ref().map(|note| skipped(note)));
     findings.extend(open::limiters_elsewhere(location, &facts.path).map(|there| {
         Finding::warn(CHECK, "another default directory", there).advice(
-            "limiters there are not seen without --dir; remove those that are not needed with: shmlimit rm",
+            "programs do not find limiters there without --dir; remove those that are not needed with: shmlimit rm",
         )
     }));
     findings.extend(parents(&facts.path));
@@ -85,18 +85,18 @@ fn missing(location: &Location, error: &Error) -> Finding {
         Some(parent) => Finding::bad(
             CHECK,
             subject,
-            format!("does not exist, and cannot be made: {} does not exist either", parent.display()),
+            format!("does not exist, and cannot be created: {} does not exist either", parent.display()),
         )
-        .advice(format!("make it: {}, or choose another with --dir", texts::make_directory(&parent))),
+        .advice(format!("create it with: {}, or choose another with --dir", texts::make_directory(&parent))),
         None => match try_to_make(&path) {
             Ok(()) => Finding::ok(
                 CHECK,
                 subject,
-                format!("does not exist yet; the first limiter makes it ({})", chosen_by(location)),
+                format!("does not exist yet; it is created with the first limiter ({})", chosen_by(location)),
             ),
             Err(error) => {
-                Finding::bad(CHECK, subject, format!("does not exist, and cannot be made: {error}"))
-                    .advice("choose a directory that you may write with --dir or SHMLIMIT_DIR")
+                Finding::bad(CHECK, subject, format!("does not exist, and cannot be created: {error}"))
+                    .advice("choose a directory that you may write to, with --dir or SHMLIMIT_DIR")
             }
         },
     }
@@ -141,13 +141,14 @@ fn described(location: &Location, facts: &DirectoryFacts) -> Finding {
 
 fn skipped(note: &str) -> Finding {
     Finding::warn(CHECK, "a better directory", note)
-        .advice("programs that may use it have other limiters of the same names; name one directory for all: SHMLIMIT_DIR")
+        .advice("programs that may use it share other limiters with the same names; set SHMLIMIT_DIR to one directory \
+                 for all programs")
 }
 
 /// Reports a parent directory in which another user could replace this directory.
 fn parents(path: &Path) -> Option<Finding> {
     let (parent, problem) = platform::unsafe_parent(path)?;
-    let message = format!("{problem}, and could put another directory in the place of {}", path.display());
+    let message = format!("{problem}, and could replace {}", path.display());
     Some(Finding::warn(CHECK, parent.display().to_string(), message).advice(texts::SAFE_PARENTS))
 }
 
@@ -156,21 +157,17 @@ fn storage(facts: &DirectoryFacts) -> Finding {
     let kind = match facts.storage {
         Storage::Memory => "in memory, emptied at boot".to_owned(),
         Storage::Network(kind) => format!("on a {kind} file system, allowed by --allow-network-fs"),
-        _ => "on a disk, kept over a reboot".to_owned(),
+        _ => "on a disk, survives a reboot".to_owned(),
     };
     let room = platform::free_space(&facts.path);
     if room.as_ref().is_some_and(|room| !room.another_file) {
-        return Finding::bad(
-            STORAGE,
-            subject,
-            "its file system has no room for another file (no free inode)",
-        )
-        .advice("delete some files there, or choose another directory with --dir");
+        return Finding::bad(STORAGE, subject, "its file system cannot hold another file (no free inode)")
+            .advice("delete some files there, or choose another directory with --dir");
     }
     match facts.self_test() {
         Ok(()) => {}
         Err(Error::Liveness { problem, remedy, .. }) => {
-            let message = format!("living processes cannot be told from exited ones: {problem}");
+            let message = format!("cannot tell living processes from exited ones: {problem}");
             return Finding::bad(STORAGE, subject, message).advice(remedy);
         }
         Err(error) => {
@@ -184,7 +181,7 @@ fn storage(facts: &DirectoryFacts) -> Finding {
             let message = format!("{kind}; {} KiB are free, and a limiter needs 288", free / 1024);
             Finding::warn(STORAGE, subject, message).advice("free some space, or choose another with --dir")
         }
-        None => Finding::ok(STORAGE, subject, format!("{kind}; memory is shared and locks work (tried)")),
+        None => Finding::ok(STORAGE, subject, format!("{kind}; shared memory and locks work (tested)")),
     }
 }
 

@@ -26,7 +26,7 @@ pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
             let ours = platform::is_own_leftover(&left);
             let how = match name.ends_with(GONE) {
                 true => "was left by a limiter that was removed while it was in use",
-                false => "was left by a process killed while it made a limiter",
+                false => "was left by a process that was killed while it created a limiter",
             };
             let finding = Finding::warn(CHECK, &name, how).advice(match ours {
                 true => "remove it: shmlimit doctor --fix",
@@ -61,8 +61,12 @@ fn creation_lock(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>)
     let Ok(file) = std::fs::symlink_metadata(facts.path.join(CREATION_LOCK)) else { return };
     if !file.is_file() {
         findings.push(
-            Finding::bad(CHECK, CREATION_LOCK, "is not a regular file, so no limiter can be made or removed")
-                .advice(format!("remove it: {}", texts::remove_file(&facts.path.join(CREATION_LOCK)))),
+            Finding::bad(
+                CHECK,
+                CREATION_LOCK,
+                "is not a regular file, so no limiter can be created or removed",
+            )
+            .advice(format!("remove it: {}", texts::remove_file(&facts.path.join(CREATION_LOCK)))),
         );
     } else if let Ok(Some(permission_mismatch)) = facts.permission_mismatch(CREATION_LOCK) {
         let finding = Finding::warn(CHECK, CREATION_LOCK, permission_mismatch)

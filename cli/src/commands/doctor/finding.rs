@@ -145,5 +145,5 @@ fn summary(findings: &[Finding]) -> String {
     if fixed > 0 {
         parts.push(format!("{fixed} fixed"));
     }
-    if parts.is_empty() { "All is well.".to_owned() } else { format!("{}.", parts.join(", ")) }
+    if parts.is_empty() { "No problems found.".to_owned() } else { format!("{}.", parts.join(", ")) }
 }

@@ -65,12 +65,12 @@ fn healthy(seen: &Inspection) -> String {
         1 => "1 process uses it".to_owned(),
         many => format!("{many} processes use it"),
     };
-    let boot = if seen.other_boot { "; made before the last boot, its counts are kept" } else { "" };
+    let boot = if seen.other_boot { "; created before the last boot, and its counts are kept" } else { "" };
     let resets = match seen.resets {
         0 => String::new(),
         resets => format!("; was reset {} after damage", ui::times(resets)),
     };
-    format!("sound, {users}{boot}{resets}")
+    format!("no problems, {users}{boot}{resets}")
 }
 
 /// Reports a limiter that the library refuses to open.
@@ -83,11 +83,11 @@ fn refused(name: &str, error: &Error) -> Finding {
                 .advice(format!("move {name}.shm away, or choose another directory with --dir"))
         }
         Error::Foreign { problem, .. } => Finding::bad(CHECK, name, problem.clone()).advice(format!(
-            "use one version of shmlimit; or remove it and make it again: {}",
+            "use one version of shmlimit; or remove it and create it again: {}",
             suggestion::remove_command(name)
         )),
         Error::Damaged { problem, .. } => Finding::bad(CHECK, name, format!("is damaged: {problem}"))
-            .advice(format!("remove it and make it again: {}", suggestion::remove_command(name))),
+            .advice(format!("remove it and create it again: {}", suggestion::remove_command(name))),
         error => Finding::bad(CHECK, name, error.to_string()),
     }
 }
@@ -95,7 +95,7 @@ fn refused(name: &str, error: &Error) -> Finding {
 fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
     match facts.fix_permissions(&format!("{name}.shm")) {
         Ok(Some(access)) => Ok(format!("now {access}")),
-        Ok(None) => Err("it is not a segment of this user's".to_owned()),
+        Ok(None) => Err("it is not a limiter file of this user".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -126,7 +126,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     let idle = |one: &&Attached| one.alive && (one.held > 0 || one.waiting > 0) && platform::is_stopped(one);
     for one in seen.attached.iter().filter(idle) {
         let what = match (one.held, one.waiting) {
-            (0, _) => "waits in the queue, where it is skipped".to_owned(),
+            (0, _) => "waits in the queue, which skips it".to_owned(),
             (1, _) => "has 1 call in flight".to_owned(),
             (held, _) => format!("has {held} calls in flight"),
         };
@@ -138,7 +138,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     for one in seen.attached.iter().filter(|one| one.alive) {
         if let Some(user) = platform::user_without_access(one, &seen.path) {
             let message = format!(
-                "{} ({}) runs as {user}, who may not open the file, so it cannot reclaim what exited processes held",
+                "{} ({}) runs as {user}, which may not open the file, so it cannot reclaim what exited processes held",
                 one.program, one.pid
             );
             findings.push(
@@ -152,7 +152,7 @@ fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
             Finding::warn(
                 CHECK,
                 name,
-                format!("{} processes are attached; 504 is the most", seen.attached.len()),
+                format!("{} processes are attached; the maximum is 504", seen.attached.len()),
             )
             .advice("share one handle per process, or use a limiter for each kind of work"),
         );
@@ -177,7 +177,7 @@ fn left_over(location: &Location, name: &str, seen: &Inspection, fix: bool) -> O
                 many => Ok(format!("repaired, {many} slots freed")),
             },
             // Another process had begun to remove it.
-            Err(Error::UnknownLimiter { .. }) => Ok("removed, which another process had begun".to_owned()),
+            Err(Error::UnknownLimiter { .. }) => Ok("removed, as another process had begun to do".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }))
@@ -189,12 +189,12 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     let waiters = dead.iter().map(|one| one.waiting).sum::<usize>() + seen.lost_waiters;
     let mut parts = Vec::new();
     if seen.unsound {
-        parts.push("its state is damaged, and will be reset with nothing left to use".to_owned());
+        parts.push("its state is damaged; it will be reset, and starts used up".to_owned());
     }
     if seen.unfinished {
         parts.push("a process died in the middle of a change, which will be undone".to_owned());
     } else if seen.lock.as_ref().is_some_and(|lock| !lock.alive) {
-        parts.push("a process died with the lock".to_owned());
+        parts.push("a process died while it held the lock".to_owned());
     }
     if seen.retired {
         parts.push("a process died while it replaced or removed the limiter".to_owned());
@@ -226,7 +226,7 @@ fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     if seen.wall_clock_set_by > CLOCK_SET && seen.policy.as_ref().is_some_and(calendar) {
         let by = time::format_age(seen.wall_clock_set_by);
         parts.push(format!(
-            "the wall clock was changed by {by} since the last call, and its calendar windows have not followed yet"
+            "the wall clock was changed by {by} since the last call, and its calendar windows still use the old time"
         ));
     }
     let level = if seen.unsound { Level::Bad } else { Level::Warn };
@@ -251,7 +251,7 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                     time::format_age(gate.recorded)
                 ),
             )
-            .advice(format!("if that is too long: {}", force("clear-gate"))),
+            .advice(format!("if that is too long, end it with: {}", force("clear-gate"))),
         );
     }
     if now.offline {
@@ -261,17 +261,18 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                 name,
                 format!("an operator put it offline {since} ago: every call is refused"),
             )
-            .advice(format!("end that: {}", force("online"))),
+            .advice(format!("end it with: {}", force("online"))),
         );
     } else if now.breaker == BreakerKind::Fsm && now.state == BreakerState::CacheOnly && now.eta.is_none() {
         findings.push(
             Finding::warn(
                 CHECK,
                 name,
-                format!("at cache_only for {since} (every call is refused), and stays there: breaker.auto_recover is not set"),
+                format!("in state cache_only for {since}: every call is refused until an operator ends it, because \
+                         breaker.auto_recover is not set"),
             )
             .advice(format!(
-                "end that: {}, or: shmlimit set {} breaker.auto_recover 15m",
+                "end it with: {}, or let it end by itself: shmlimit set {} breaker.auto_recover 15m",
                 force("online"),
                 suggestion::operand(name)
             )),
@@ -284,9 +285,9 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
             Finding::warn(
                 CHECK,
                 name,
-                format!("an operator put the breaker to {} {since} ago", now.state_name),
+                format!("an operator put the breaker into state {} {since} ago", now.state_name),
             )
-            .advice(format!("end that: {}", force("normal"))),
+            .advice(format!("end it with: {}", force("normal"))),
         );
     }
     let warnings = warnings::of(name, now).into_iter();
@@ -301,7 +302,7 @@ fn paused(name: &str, seen: &Inspection) -> Option<Finding> {
     let message = format!("paused without an end by {}: calls wait", condition::paused_by(pause));
     Some(
         Finding::ok(CHECK, name, message)
-            .advice(format!("end that: shmlimit resume {}", suggestion::operand(name))),
+            .advice(format!("end it with: shmlimit resume {}", suggestion::operand(name))),
     )
 }
 
@@ -312,8 +313,8 @@ fn volatile(facts: &DirectoryFacts, name: &str, seen: &Inspection) -> Option<Fin
         Finding::warn(
             CHECK,
             name,
-            "has a rule of an hour or more, and its counts are lost when the machine boots",
+            "has a rule of an hour or more, whose counts are lost when the machine boots",
         )
-        .advice("keep it on a disk: --dir, or SHMLIMIT_DIR for all programs")
+        .advice("keep it in a directory on a disk: use --dir, or SHMLIMIT_DIR for all programs")
     })
 }

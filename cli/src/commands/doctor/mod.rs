@@ -16,26 +16,26 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It looks at the directory, the clock, the environment and every limiter, never waits, and \
-                        changes nothing without --fix. With --fix it frees the places of processes that died, undoes \
-                        their unfinished changes, closes files that other users could write, and removes temporary \
-                        files. It never removes a limiter.\n\nExit codes: 0 all is well, or only \
-                        warnings; 1 something is bad; 2 no such limiter."
+    after_help = "doctor checks the directory, the clock, the environment and every limiter. It never waits, and \
+                  changes nothing without --fix. With --fix it frees the slots of exited processes, undoes their \
+                  unfinished changes, takes away other users' right to write to files, and removes temporary files. \
+                  It never removes a limiter.\n\nExit codes: 0 no problems, or only warnings; 1 something is bad; 2 \
+                  no such limiter."
 )]
 pub struct Doctor {
-    /// Only these limiters [default: all]
+    /// Check only these limiters [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Repair what can be repaired without harm
+    /// Repair what can be repaired safely
     #[arg(long)]
     pub fix: bool,
-    /// One JSON object per line and finding: check, level, subject, message, advice, fixed
+    /// Print one JSON object for each finding, one per line: check, level, subject, message, advice, fixed
     #[arg(long)]
     pub json: bool,
 }
 
 impl Command for Doctor {
-    const EXAMPLES: &'static [Example] = &[("Look, then repair:", "shmlimit doctor\nshmlimit doctor --fix")];
+    const EXAMPLES: &'static [Example] = &[("Check, then repair:", "shmlimit doctor\nshmlimit doctor --fix")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         let mut findings = vec![clock::check()];

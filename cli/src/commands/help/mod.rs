@@ -30,14 +30,14 @@ macro_rules! topics {
 }
 
 const TOPICS: &[Topic] = topics! {
-    "rates" "Limit calls per time, calls in flight, and costs",
+    "rates" "Limit calls per time and calls in flight; count costs",
     "waiting" "Wait for a call, with a timeout or not at all",
     "retry-after" "Stop all programs when the API says: try again later",
     "breaker" "Slow down and stop while the API fails",
     "queue" "Which waiting call goes first",
     "files" "Where limiters are, and who shares them",
     "json" "Output for programs",
-    "exit-codes" "What the exit codes say",
+    "exit-codes" "What the exit codes mean",
     "scripts" "Loops, xargs and retries in a shell",
 };
 

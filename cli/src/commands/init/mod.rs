@@ -20,18 +20,21 @@ use std::time::Duration;
 mod requested;
 
 const INIT_HELP: &str = "\
-Flags go on top of the file, or of the preset of that name. A rate alone is the most that any one period sees; with \
---burst it is a token bucket, which lets so many more through at once. Doing it twice is fine:
+Options override the file, or the preset of the same name. --rate alone is the maximum in any one period. With \
+--burst the limiter is a token bucket, which allows that many more calls at once. A repeated command changes \
+nothing:
 
   shmlimit init omdb --rate 1000/day --concurrency 2
   shmlimit init tmdb --concurrency 8
   shmlimit init github --config github.toml
   shmlimit init omdb --rate 2000/day --update
 
-With --update, flags change only what they name: the last line leaves the concurrency at 2. With --config, the file is \
-all there is: what it does not name gets its default. The answer lists what changed.
+With --update, options change only what they name: the last line leaves the concurrency at 2. With --update and \
+--config, the file is the whole configuration: settings that it does not name get their defaults. The output lists \
+the changes.
 
-Exit codes: 0 it is there, 2 usage, configuration or other settings than those it has, 1 anything else.";
+Exit codes: 0 the limiter exists with these settings; 2 usage or configuration error, or the limiter exists with \
+other settings; 1 any other error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = INIT_HELP)]
@@ -41,43 +44,44 @@ pub struct Init {
     /// Configuration file in TOML; its keys: docs/configuration.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The most that any one period admits: 35/s, 1000/day, 40/10s
+    /// Maximum number of calls in any one period: 35/s, 1000/day, 40/10s
     #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
-    /// How much a token bucket lets through at once; one period may then admit the rate and the burst [default: none;
-    /// with the --algorithm of a bucket, the rate]
+    /// Number of calls that a token bucket allows at once after a quiet time. One period can then allow the rate plus
+    /// the burst [default: none; the rate, if --algorithm is a bucket]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
-    /// How many calls may be in flight [default: any number]
+    /// Maximum number of calls in flight [default: no limit]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     concurrency: Option<u64>,
     #[arg(long, value_parser = parse_algorithm, help = algorithm_help())]
     algorithm: Option<Algorithm>,
-    /// Order among equal priorities: process (each process or group gets the same) or fifo (first come, first served)
-    /// [default: process]
+    /// Order of calls with the same priority: process (each process or group gets an equal share) or fifo (first
+    /// come, first served) [default: process]
     #[arg(long, value_parser = parse_fairness)]
     fairness: Option<Fairness>,
-    /// Share that the background always gets while others wait too, 0 to 1 [default: 0]
+    /// Share of the budget that background calls always get while other calls wait too, from 0 to 1 [default: 0]
     #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
     background_share: Option<u64>,
-    /// How long cache_only of a five-state breaker lasts before it tries to recover by itself: 15m; a bare number is minutes
+    /// Time after which a five-state breaker in cache_only tries to recover by itself, such as 15m; a bare number
+    /// means minutes
     #[arg(long, value_parser = parse_minutes, allow_hyphen_values = true, value_name = "TIME")]
     pub auto_recover: Option<Duration>,
-    /// No call until: shmlimit force NAME online (limiters with a breaker)
+    /// Refuse every call until: shmlimit force NAME online (needs a breaker)
     #[arg(long)]
     pub offline: bool,
-    /// Replace an existing limiter by a fresh one with full buckets and all permits, including those in use; without
-    /// other settings it keeps those it has
+    /// Replace an existing limiter with a new one, which starts with full buckets and all permits, also those in use.
+    /// If no settings are given, it keeps those of the old one
     #[arg(long)]
     pub replace: bool,
-    /// Change the settings that are named while programs use the limiter; other settings and all counts are kept. With
-    /// --config, the file is the whole configuration, and a rule that is new starts used up
+    /// Change the named settings while programs use the limiter. Other settings and all counts are kept. With
+    /// --config, the file is the whole configuration, and a new rule starts used up
     #[arg(long, conflicts_with = "replace")]
     pub update: bool,
     /// Let the members of this group of users use the directory and the limiter
     #[arg(long, value_name = "GROUP")]
     pub shared_with: Option<String>,
-    /// The limiter and its settings, as one JSON object
+    /// Print the limiter and its settings as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -113,8 +117,8 @@ const LONG: Duration = Duration::from_secs(3600);
 fn algorithm_help() -> String {
     let (last, others) = Algorithm::NAMES.split_last().unwrap_or((&"", &[]));
     format!(
-        "How the rate is counted: {} or {last} [default: sliding_log; above 100000 per period, with --burst and with the \
-         five-state breaker token_bucket]",
+        "How the rate is counted: {} or {last} [default: sliding_log; token_bucket above 100000 per period, with \
+         --burst, or with the five-state breaker]",
         others.join(", ")
     )
 }
@@ -207,8 +211,8 @@ fn answer(
     }
     if limiter.is_volatile() && policy.rules().iter().any(|rule| rule.period >= LONG) {
         output::remark(&format!(
-            "warning: {} is emptied when the machine boots, and a rule of an hour or more with it; keep it on a disk \
-             with --dir",
+            "warning: {} is emptied when the machine boots, and the counts of rules of an hour or more are lost with \
+             it; choose a directory on a disk with --dir",
             limiter.directory().display()
         ));
     }
@@ -259,10 +263,10 @@ fn report(
 ) -> Result<(), Failure> {
     let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
     let (key, how) = match how {
-        InitResult::Created => ("created", "made"),
+        InitResult::Created => ("created", "created"),
         InitResult::Replaced => ("replaced", "replaced"),
         InitResult::Updated => ("updated", "updated"),
-        InitResult::Unchanged => ("unchanged", "there already"),
+        InitResult::Unchanged => ("unchanged", "already exists"),
     };
     if args.json {
         let line = object! {
@@ -297,7 +301,7 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
                 (suggestion::same_command_without("--offline"), suggestion::shell_words(&[name]));
             (
                 "a breaker",
-                format!("to stop its calls, make it without, with: {made}\nthen: shmlimit pause {name}\nor "),
+                format!("to stop its calls without a breaker: {made}\nthen: shmlimit pause {name}\nor "),
             )
         }
         _ => ("the five-state breaker", String::new()),
@@ -310,7 +314,8 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
         }
     };
     Err(Failure::Usage(format!(
-        "{flag} needs {wanted}, which {name:?} would not have; {instead}write [breaker] with kind = \"fsm\" (five states) into {file}, then: {then}"
+        "{flag} needs {wanted}, but {name:?} would have none; {instead}write [breaker] with kind = \"fsm\" (five \
+         states) into {file}, then: {then}"
     )))
 }
 
@@ -339,12 +344,12 @@ fn adopt(
             builder.open().map_err(|error| match error {
                 Error::ConfigMismatch { name, differences, updatable, .. } => {
                     let update = match updatable && named.is_some() {
-                        true => format!("change it for all with: {}\n", suggestion::same_command_with("--update")),
+                        true => format!("to change it for all programs: {}\n", suggestion::same_command_with("--update")),
                         false => String::new(),
                     };
                     Failure::Usage(format!(
-                        "limiter {name:?} has other settings than those given:\n{differences}\nleave the settings out to use \
-                         it as it is, {update}or replace it with: {}",
+                        "limiter {name:?} exists with other settings:\n{differences}\nto use it as it is, leave the \
+                         settings out\n{update}to replace it with a new one: {}",
                         suggestion::same_command_with("--replace")
                     ))
                 }
@@ -395,7 +400,7 @@ fn find_group(name: &str) -> Result<Account, Failure> {
     match Account::group(name) {
         Ok(Some(group)) => Ok(group),
         _ => Err(Failure::Usage(format!(
-            "no group {name:?} on this machine; make it with: {}",
+            "there is no group {name:?} on this machine; create it with: {}",
             texts::make_group(name)
         ))),
     }
@@ -403,7 +408,8 @@ fn find_group(name: &str) -> Result<Account, Failure> {
 
 fn nothing_to_limit(name: &str) -> Failure {
     Failure::Usage(format!(
-        "say what {name:?} limits: --rate 35/s, --concurrency 4, or --config FILE.toml (presets by name: {})",
+        "{name:?} is not a preset, so it needs settings: --rate 35/s, --concurrency 4, or --config FILE.toml \
+         (presets: {})",
         presets::NAMES.join(", ")
     ))
 }

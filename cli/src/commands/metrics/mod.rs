@@ -23,8 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-const METRICS_HELP: &str = "\
-For Prometheus to scrape:
+const METRICS_HELP: &str = "For Prometheus to scrape:
   shmlimit metrics --listen 127.0.0.1:9464
 For node_exporter's textfile collector:
   shmlimit metrics --every 15s --output /var/lib/node_exporter/shmlimit.prom
@@ -33,32 +32,32 @@ As a series of JSON lines:
 
 Names and meanings: docs/metrics.md.
 
-Exit codes: 0 done, or ended by SIGINT, SIGTERM or SIGHUP; 2 usage; 1 anything \
-else, also if a limiter could not be read (its shmlimit_up is 0).";
+Exit codes: 0 done, or ended by SIGINT, SIGTERM or SIGHUP; 2 usage error; 1 any other error, or a limiter could not \
+be read (its shmlimit_up is 0).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = METRICS_HELP)]
 pub struct Metrics {
-    /// Only this limiter
+    /// Show only this limiter
     pub name: Option<String>,
     /// prometheus, openmetrics or ndjson. Over HTTP the client chooses between the first two [default: prometheus]
     #[arg(long, value_parser = format, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// One JSON object per limiter: as --format ndjson
+    /// Print one JSON object for each limiter; the same as --format ndjson
     #[arg(long, conflicts_with_all = ["format", "listen"])]
     pub json: bool,
-    /// Write to this file, which is replaced as a whole each time; - for standard output
+    /// Write to this file, which is replaced atomically each time; - for standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "listen")]
     pub output: Option<PathBuf>,
     /// Repeat at this interval, such as 15s, until SIGINT or SIGTERM [default: once]
     #[arg(long, value_parser = interval, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "listen")]
     pub every: Option<Duration>,
-    /// Answer HTTP requests for /metrics on this address, such as 127.0.0.1:9464, or a port of 127.0.0.1; port 0 takes a
-    /// free one. The address is printed
+    /// Answer HTTP requests for /metrics on this address, such as 127.0.0.1:9464, or on this port of 127.0.0.1. Port
+    /// 0 chooses a free port. The address is printed
     #[arg(long, value_parser = serve::address, value_name = "ADDRESS")]
     pub listen: Option<Listen>,
-    /// Also answer requests that name this host, as behind a proxy; * allows any host; may be repeated. Requests that name
-    /// another host are refused, so that no page in a browser can read the metrics by DNS rebinding
+    /// Also answer requests for this host name, such as that of a proxy; * allows any name; may be repeated. Requests
+    /// for other names are refused, so that no page in a browser can read the metrics by DNS rebinding
     #[arg(long, value_parser = hosts::allowed, value_name = "NAME", requires = "listen")]
     pub allow_host: Vec<String>,
 }
@@ -76,7 +75,7 @@ impl Command for Metrics {
         if let Some(listen) = &self.listen {
             if self.format == Some(Format::Ndjson) {
                 return Err(Failure::Usage(
-                    "--listen speaks prometheus and openmetrics, not ndjson".to_owned(),
+                    "--listen serves prometheus and openmetrics, not ndjson".to_owned(),
                 ));
             }
             return serve::run(tool.location, self.name.as_deref(), listen, &self.allow_host);

@@ -10,10 +10,13 @@ use std::path::Path;
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
     let cannot = |error: io::Error| Failure::Command(format!("cannot write {}: {error}", path.display()), 1);
     let Some(name) = path.file_name() else {
-        return Err(Failure::Usage(format!("{} is not the name of a file", path.display())));
+        return Err(Failure::Usage(format!(
+            "{} is not the name of a file; name one with --output",
+            path.display()
+        )));
     };
     if !may_be_replaced(path) {
-        let message = format!("{} is no regular file, and is not replaced", path.display());
+        let message = format!("{} is not a regular file, and is not replaced", path.display());
         return Err(Failure::Usage(format!(
             "{message}; use - for standard output, and a shell's > for devices"
         )));

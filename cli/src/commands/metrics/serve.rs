@@ -52,7 +52,8 @@ pub fn run(
     let stop = Stop::on_signals()?;
     if !address.ip().is_loopback() {
         output::remark(&format!(
-            "note: every machine that reaches {address} can read the names and counts of all limiters; with 127.0.0.1 only this machine can"
+            "note: every machine that reaches {address} can read the names and counts of all limiters; to allow only \
+             this machine, listen on 127.0.0.1"
         ));
     }
     let server = Arc::new(Server {
@@ -83,10 +84,9 @@ fn absolute(path: PathBuf) -> PathBuf {
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     let (why, remedy) = match error.kind() {
-        ErrorKind::AddrInUse => (
-            "another program has that port".to_owned(),
-            "; choose another one, or port 0 for any that is free",
-        ),
+        ErrorKind::AddrInUse => {
+            ("another program has that port".to_owned(), "; choose another one, or port 0 for any free one")
+        }
         ErrorKind::PermissionDenied => ("not permitted".to_owned(), "; ports below 1024 are for root"),
         ErrorKind::AddrNotAvailable => ("this machine does not have that address".to_owned(), ""),
         _ => (error.to_string(), ""),

@@ -41,8 +41,11 @@ impl Entry {
             return match text {
                 "curl" => Ok(Entry::Ready(&CURL)),
                 "wget" => Ok(Entry::Ready(&WGET)),
-                _ => Err("must be CODE=OUTCOME such as 22=throttled, or the name of a ready map: curl, wget"
-                    .to_owned()),
+                _ => Err(
+                    "must be CODE=OUTCOME such as 22=throttled, or curl or wget for the known codes of that \
+                          program"
+                        .to_owned(),
+                ),
             };
         };
         let code = code.parse().map_err(|_| "the exit code must be from 0 to 255")?;

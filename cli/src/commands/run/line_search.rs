@@ -39,7 +39,7 @@ pub fn pattern(text: &str) -> Result<Pattern, String> {
     for size in sizes {
         match RegexBuilder::new(text).size_limit(size).build() {
             Ok(regex) if regex.captures_len() < 2 => {
-                let wrong = "must have a group that holds the status, such as 'HTTP/[0-9.]+ ([0-9]+)'";
+                let wrong = "must have a group that captures the status, such as 'HTTP/[0-9.]+ ([0-9]+)'";
                 return Err(wrong.to_owned());
             }
             Ok(regex) => return Ok(Pattern { regex, longest_line: LONGEST_LINE / (size / SMALL) }),
@@ -50,8 +50,8 @@ pub fn pattern(text: &str) -> Result<Pattern, String> {
     // long.
     Err(if why.contains("size limit") {
         format!(
-            "is too large: compiled it takes more than {} KiB, and searching would take too long; use fewer or smaller \
-             counted repetitions, such as [0-9]+ for [0-9]{{1,500}}",
+            "is too large: it compiles to more than {} KiB, and a search would take too long; use fewer or smaller \
+             counted repetitions, such as [0-9]+ instead of [0-9]{{1,500}}",
             LARGEST >> 10
         )
     } else {
@@ -128,8 +128,8 @@ impl LineSearch {
         if self.searched > LONGEST_IN_ALL + began.duration_since(self.began) / SHARE_OF_TIME {
             self.gave_up = true;
             output::remark(
-                "warning: --status-from takes too long on this output; of the rest only the end is searched; give it a \
-                 simpler pattern, or only the stream that has the status (--status-in)",
+                "warning: the search for --status-from takes too long, so only the end of the remaining output is \
+                 searched; use a simpler pattern, or search only the stream that has the status (--status-in)",
             );
         }
         Some(Stretch { began, bytes: 0 })

@@ -26,11 +26,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use verdict::Retry;
 
-const RUN_HELP: &str = "\
-How the call ended is taken from the first of these that says it: a `shmlimit record` in the command (it knows the \
-limiter by $SHMLIMIT_LIMITER), --status-fd, --status-from, and the exit code if --exit or --retries is there. Without \
-any of them nothing is recorded, unless the limiter's breaker is not normal: then exit code 0 is a success, so that \
-probes end (--exit 0=none turns that off).";
+const RUN_HELP: &str = "The outcome comes from the first of these that reports one: a `shmlimit record` inside the \
+                        command (it finds the limiter in $SHMLIMIT_LIMITER), --status-fd, --status-from, and the exit \
+                        code if --exit or --retries is given. Without any of them nothing is recorded, with one \
+                        exception: while the limiter's breaker is not normal, exit code 0 is recorded as a success, \
+                        so that probes can end (--exit 0=none turns that off).";
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...", after_help = format!("{}\n\n{RUN_HELP}\n\n{EXIT_CODES}", texts::EXAMPLES_OF_RUN))]
@@ -39,34 +39,34 @@ pub struct Run {
     pub name: String,
     #[command(flatten)]
     pub options: RequestOptions,
-    /// Wait no longer than this, such as 5s, for the budget and between attempts together; refused at once if that cannot
-    /// be enough [default: any time]
+    /// Wait at most this long in total, such as 5s, for the limiter and between attempts. A call that cannot be
+    /// allowed in that time is refused at once [default: no limit]
     #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME")]
     pub timeout: Option<Duration>,
-    /// Run the command again if it was throttled (429), the server failed (5xx) or did not answer: at most this many
-    /// times, after the wait the server asks for, else a growing one. Its input is not repeated [default number: the
-    /// limiter's, by priority: user 2, background 5]
+    /// Run the command again, at most this many times, if the call was throttled (429), the server failed (5xx) or
+    /// did not answer. Each retry waits as long as the server asks, or else with a growing backoff. Standard input is
+    /// not repeated [default number: the limiter's setting for the priority, such as user 2, background 5]
     #[arg(long, value_name = "N", num_args = 0..=1, value_parser = retries)]
     pub retries: Option<Option<u32>>,
     /// Write nothing to standard error; only the exit code reports the result
     #[arg(long, short)]
     pub quiet: bool,
-    /// Outcome of the call for an exit code of the command; may be repeated, the last one counts. OUTCOME is an HTTP
-    /// status, ok, throttled, connect_timeout, read_timeout, dns, connection or none. The word curl (for curl -f) or
-    /// wget stands for the known codes of that program. By default 0 is ok, 75 throttled, and the others say nothing;
-    /// so does curl's 22, which may be a mere 404
+    /// Outcome of the call for an exit code of the command; may be repeated, and the last match counts. OUTCOME is an
+    /// HTTP status, ok, throttled, connect_timeout, read_timeout, dns, connection or none. Instead of CODE=OUTCOME,
+    /// the word curl (for curl -f) or wget stands for the known exit codes of that program. By default 0 is ok, 75 is
+    /// throttled, and other codes record nothing. Code 22 of curl records nothing, because it can mean a 404
     #[arg(long, value_parser = Entry::parse, value_name = "CODE=OUTCOME", value_delimiter = ',', help_heading = ENDED)]
     pub exit: Vec<Entry>,
-    /// A descriptor on which the command may write the status, or all headers as `curl -D /dev/fd/3` does; of several
-    /// responses the last counts
+    /// File descriptor to which the command can write the status, or all response headers as `curl -D /dev/fd/3`
+    /// does. Of several responses, the last one counts
     #[arg(long, value_parser = texts::descriptor(), value_name = "N", help_heading = ENDED)]
     pub status_fd: Option<i32>,
-    /// A regular expression, for each line of the command's output; the last status (or OUTCOME) in its group counts.
-    /// The output is passed on as it comes, but the command writes to a pipe instead of a terminal. If searching the
-    /// output takes too long, only its end is searched, with a warning
+    /// Regular expression that finds the status in a line of the command's output. The last status (or OUTCOME) in
+    /// its group counts. The output is passed on at once, but the command writes to a pipe instead of a terminal. If
+    /// the search takes too long, only the end of the output is searched, with a warning
     #[arg(long, value_parser = line_search::pattern, value_name = "PATTERN", help_heading = ENDED)]
     pub status_from: Option<Pattern>,
-    /// The output to search; the other one is not changed
+    /// Which output to search; the other one is passed on directly
     #[arg(long, value_enum, default_value = "both", requires = "status_from", value_name = "STREAM", help_heading = ENDED)]
     pub status_in: Streams,
     /// The command and its arguments
@@ -76,7 +76,7 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
-const ENDED: &str = "How the call ended, for all who share the limiter";
+const ENDED: &str = "Outcome of the call, recorded for all programs that share the limiter";
 
 /// The streams that `--status-from` searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -225,7 +225,7 @@ fn finish(monitor: OutputMonitor, end: ChildExit) -> Result<ExitCode, Failure> {
 }
 
 fn retries(text: &str) -> Result<u32, String> {
-    let wrong = "must be a whole number, or nothing for the limiter's own; the limiter's name goes before --retries, and \
-                 -- before the command";
+    let wrong = "must be a whole number, or be left out to use the limiter's setting; write the limiter's name before \
+                 --retries, and -- before the command";
     text.parse().map_err(|_| wrong.to_owned())
 }

@@ -27,12 +27,12 @@ use std::process::ExitCode;
 use summary::Summary;
 
 const SIMULATE_HELP: &str = "\
-Operations: {\"op\":\"acquire\"}, record, release, cancel, force, pause, resume, set, headers, advance; \"t\" is the virtual time in \
-nanoseconds. Each is answered by one line of JSON: docs/simulate.md.
+Operations: {\"op\":\"acquire\"}, record, release, cancel, force, pause, resume, set, headers, advance; \"t\" is \
+the virtual time in nanoseconds. Each is answered by one line of JSON: docs/simulate.md.
 
   echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config limiter.toml
 
-Exit codes: 0 done, 1 some line was no operation, 2 usage or configuration.";
+Exit codes: 0 done; 1 a line was not a valid operation; 2 usage or configuration error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SIMULATE_HELP)]
@@ -43,7 +43,7 @@ pub struct Simulate {
     /// The operations, one JSON object per line [default: -, which is standard input]
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Another draw of the random waits; the same seed gives the same output
+    /// Seed of the random waits; the same seed gives the same output
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub seed: u64,
     /// Draw the run into this file, as SVG

@@ -137,7 +137,7 @@ impl Run {
             What::Force(force) if force.fits(self.kind()) => Plan::Force(force),
             What::Force(force) => {
                 let (state, kind) = (force.as_str(), self.kind().as_str());
-                return Err(format!("state = {state:?}: a breaker of kind {kind:?} does not know it"));
+                return Err(format!("state = {state:?}: a breaker of kind {kind:?} does not have it"));
             }
             What::Pause { length, reason } => Plan::Pause { length, reason },
             What::Resume => Plan::Resume,

@@ -29,15 +29,15 @@ Examples:
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = STATUS_HELP)]
 pub struct Status {
-    /// Only this limiter
+    /// Show only this limiter
     pub name: Option<String>,
-    /// Every process and every waiting call, however many
+    /// Show every process and every waiting call, not only the first ones
     #[arg(long, conflicts_with = "json")]
     pub all: bool,
-    /// One JSON object per line and limiter
+    /// Print one JSON object for each limiter, one per line
     #[arg(long)]
     pub json: bool,
-    /// The settings of the limiter, as a configuration file
+    /// Print the settings of the limiter as a configuration file
     #[arg(long, requires = "name", conflicts_with_all = ["json", "all", "watch"])]
     pub toml: bool,
     /// Repeat at this interval, such as 2 (seconds) or 500ms [default: 1s]
@@ -169,7 +169,7 @@ fn hint(location: &Location) -> String {
     let used = Limiter::list(location.dir.as_deref()).ok().map(|listing| listing.directory);
     let elsewhere = used.as_ref().and_then(|used| open::limiters_elsewhere(location, used));
     if let (Some(used), Some(elsewhere)) = (&used, elsewhere) {
-        return format!("No limiters in {}. {elsewhere}", used.display());
+        return format!("No limiters in {}, but {elsewhere}", used.display());
     }
     let directories: Vec<String> = match used {
         Some(used) => vec![used.display().to_string()],

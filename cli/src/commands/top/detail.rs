@@ -23,7 +23,7 @@ const LABEL: usize = 11;
 const SPARKS: u16 = 3;
 /// The headline and the error of a limiter that cannot be read.
 const UNREADABLE: u16 = 4;
-/// For the newest value behind a sparkline.
+/// The width of the newest value, which follows a sparkline.
 const VALUE: u16 = 8;
 /// Bars for terminals without block characters.
 const ASCII_BARS: bar::Set = bar::Set {
@@ -55,7 +55,7 @@ pub fn draw(frame: &mut Frame, area: Rect, (name, track): (&str, &Track), app: &
         facts.push(Line::styled(theme.screen.spelled(format!(" … {hidden} more")), theme.dim()));
     }
     let height = u16::try_from(facts.len()).unwrap_or(u16::MAX);
-    // The table has what it needs; the history takes the rest of the screen.
+    // The history takes the lines that the table does not need.
     let spare = rest.height.saturating_sub(height).saturating_sub(process_table::wanted_height(track, app));
     let tall = (spare / SPARKS).max(1);
     let [above, sparks, below] =
@@ -66,7 +66,7 @@ pub fn draw(frame: &mut Frame, area: Rect, (name, track): (&str, &Track), app: &
     process_table::draw(frame, below, (seen, track), app, theme);
 }
 
-/// How many lines the selected limiter would fill, the history at its lowest.
+/// Returns how many lines the selected limiter needs if the history has its minimum height.
 pub fn wanted_height(track: &Track, app: &App, width: u16, theme: &Theme) -> u16 {
     let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else { return UNREADABLE };
     let facts = u16::try_from(facts(seen, width, theme).len()).unwrap_or(u16::MAX);
@@ -85,7 +85,7 @@ fn headline<'a>(name: &str, track: &Track, width: u16, theme: &Theme) -> Line<'a
     ])
 }
 
-/// Facts about the limiter, the most urgent first, because the end may be cut off.
+/// Returns facts about the limiter, the most urgent first, because the end may be cut off.
 fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     let now = &seen.condition;
     let label_width = seen.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max(LABEL);
@@ -131,7 +131,7 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
         let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
         let bar = theme.screen.bar(rule.remaining, rule.capacity, cells);
         let text = format!("  {} of {} left", rule.remaining, ui::count(rule.capacity, &rule.unit));
-        // Rather without the algorithm than cut within a word.
+        // If the line is too long, omit the algorithm instead of cutting a word.
         let mut terms = format!("  {}", policy_text::terms(&seen.policy, i, rule));
         if label_width + 2 + cells + text.chars().count() + terms.chars().count() > usize::from(width) {
             terms.truncate(terms.find(',').unwrap_or(terms.len()));
@@ -156,10 +156,10 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     lines
 }
 
-/// What of a sample is drawn.
+/// Selects the value of a sample that is drawn.
 type Measure = fn(&Sample) -> f64;
 
-/// Grants, refusals and errors, the newest at the right.
+/// Draws grants, refusals and errors, the newest at the right.
 fn write_sparks(frame: &mut Frame, area: Rect, track: &Track, theme: &Theme) {
     let newest = track.rate();
     let percent = |ratio: f64| format!("{:.0}%", ratio * 100.0);
@@ -178,7 +178,7 @@ fn write_sparks(frame: &mut Frame, area: Rect, track: &Track, theme: &Theme) {
         .areas(*part);
         frame.render_widget(Paragraph::new(Span::styled(format!(" {label:LABEL$}"), theme.dim())), left);
         let skip = track.history.len().saturating_sub(middle.width.into());
-        // A thousandth of a call in a second is still one that can be seen.
+        // Even a thousandth of a call per second must be visible.
         let values: Vec<u64> =
             track.history.iter().skip(skip).map(|sample| (of(sample) * 1000.0) as u64).collect();
         let pad = usize::from(middle.width).saturating_sub(values.len());

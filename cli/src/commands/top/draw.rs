@@ -14,10 +14,10 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState, Wrap};
 
-/// Below this there is nothing to be read.
+/// On a smaller screen nothing is readable.
 const LEAST: (u16, u16) = (40, 8);
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
@@ -28,7 +28,7 @@ pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     let order = app.order(model);
     let line = app.line(&order);
     let selected = line.and_then(|line| model.tracks.get_key_value(order[line]));
-    // The list gets a third of the screen, and more of it if the selected limiter leaves lines empty.
+    // The list gets a third of the screen, and more if the selected limiter does not fill the rest.
     let detail = selected.map_or(8, |(_, track)| detail::wanted_height(track, app, area.width, theme));
     let most = area.height.saturating_sub(2).saturating_sub(detail).max(area.height / 3).max(3);
     let listed = u16::try_from(order.len()).unwrap_or(u16::MAX).saturating_add(1).clamp(2, most);
@@ -52,7 +52,7 @@ pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     replace_unsafe(frame);
 }
 
-/// Whatever was put on the screen, nothing of it acts on the terminal.
+/// Removes characters that would control the terminal.
 fn replace_unsafe(frame: &mut Frame) {
     for cell in &mut frame.buffer_mut().content {
         if cell.symbol().chars().any(is_unsafe) {
@@ -87,17 +87,17 @@ fn head<'a>(model: &Model, app: &App, shown: usize, theme: &Theme) -> Line<'a> {
 fn nothing(model: &Model, app: &App) -> String {
     match model.tracks.is_empty() {
         true => {
-            "\n  No limiters here yet. They appear as soon as there is one.\n  Try in another terminal:\n\n    \
-                 shmlimit run tmdb -- sleep 10"
+            "\n  No limiters yet. New limiters appear here.\n  Try in another terminal:\n\n    shmlimit run tmdb -- \
+             sleep 10"
                 .to_owned()
         }
         false => format!("\n  No limiter has {:?} in its name; Esc shows all.", app.filter),
     }
 }
 
-/// For the longest state, `all in flight`.
+/// Fits the longest state, `all in flight`.
 const STATE: u16 = 13;
-/// Columns for names, if there is room.
+/// Columns for names on a wide screen.
 const NAME: usize = 18;
 
 fn write_list(
@@ -109,7 +109,7 @@ fn write_list(
 ) {
     let wide = area.width >= 70;
     let cells = if area.width >= 100 { 16 } else { 6 };
-    // On a wide screen figures stay close to the names they belong to.
+    // On a wide screen the numbers stay close to their names.
     let others = cells as u16 + 12 + STATE + if wide { 6 + 4 + 7 + 8 + 4 + 7 } else { 2 };
     let longest = order.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(NAME);
     let name = area.width.saturating_sub(others).clamp(12, u16::try_from(longest).unwrap_or(u16::MAX));
@@ -132,7 +132,7 @@ fn write_list(
         heading.extend([right("REFUSE/s"), right("ERR")]);
         widths.extend([Constraint::Length(8), Constraint::Length(4)]);
     } else {
-        // What does not fit is in the other half.
+        // The other half shows the rest.
         heading.truncate(3);
         widths.truncate(3);
     }
@@ -142,7 +142,7 @@ fn write_list(
         .row_highlight_style(theme.bold())
         .column_spacing(1);
     let room = usize::from(area.height.saturating_sub(1));
-    // One line is for the mark of what is cut.
+    // One line is reserved for the mark that rows are hidden.
     let page = if order.len() > room { room.saturating_sub(1) } else { room };
     if focused {
         app.page = page;
@@ -158,19 +158,19 @@ fn write_list(
     fit::mark(frame, area, hidden, &note, theme);
 }
 
-/// How a line of the list is laid out.
+/// The layout of a line of the list.
 struct Shape {
     wide: bool,
     cells: usize,
     selected: bool,
-    /// Columns for the name.
+    /// Width of the name.
     name: u16,
 }
 
 fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
     let right = |text: String| Cell::from(Line::from(text).right_aligned());
     let (word, severity) = track.verdict();
-    // Bars and states keep their colours: what they show is why one is selected.
+    // Bars and states keep their colours in the selected line, because users look for them there.
     let mark = if shape.selected { ">" } else { " " };
     let style = if shape.selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
     let name = fit::text(&format!("{mark}{}", printable(name)), shape.name, theme);
@@ -179,7 +179,7 @@ fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
     let word = word.strip_prefix("paused by ").unwrap_or(word);
     let mut row = vec![name, Cell::from(Span::styled(word, theme.severity(severity)))];
     let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else { return Row::new(row) };
-    // The one with the smallest part left is the one that counts.
+    // Show the rule with the smallest share left, because it refuses first.
     let left = |rule: &&shmlimit::RuleSnapshot| rule.remaining as f64 / rule.capacity.max(1) as f64;
     let tightest = seen.rules.iter().min_by(|a, b| left(a).total_cmp(&left(b)));
     row.push(match tightest {

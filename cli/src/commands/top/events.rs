@@ -10,14 +10,14 @@ pub enum TopEvent {
     Key(KeyEvent),
     Resized,
     Event(Event),
-    /// There is nothing to read keys from any more.
+    /// Standard input has ended.
     InputClosed,
 }
 
 const HANDLED: [Event; 6] =
     [Event::Interrupt, Event::Terminate, Event::HangUp, Event::Quit, Event::Stop, Event::Continue];
 
-/// From here on signals do not end the process; they become events.
+/// Turns signals into events. Signals no longer end the process.
 pub fn listen() -> Result<Receiver<TopEvent>, Failure> {
     let (send, receive) = channel();
     let signals = send.clone();

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Clear;
 
-/// How many rows are above and below the ones shown.
+/// The number of hidden rows above and below those that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hidden {
     pub above: usize,
@@ -14,7 +14,7 @@ pub struct Hidden {
 }
 
 impl Hidden {
-    /// `… 12 more`, or where they are if some are above.
+    /// Returns `… 12 more`, or the numbers above and below if some are above.
     fn to_text(self) -> String {
         match (self.above, self.below) {
             (0, below) => format!("… {below} more"),
@@ -24,7 +24,7 @@ impl Hidden {
     }
 }
 
-/// Writes on the last line of an area what is hidden, if anything.
+/// Writes on the last line of an area how many rows are hidden, if any.
 pub fn mark(frame: &mut Frame, area: Rect, hidden: Hidden, note: &str, theme: &Theme) {
     if (hidden.above, hidden.below) == (0, 0) || area.height == 0 {
         return;
@@ -39,13 +39,13 @@ fn mark_of(theme: &Theme) -> &'static str {
     if theme.screen.blocks { "…" } else { "~" }
 }
 
-/// Text of at most that many cells; a mark at its end says that it was cut.
+/// Cuts text to this many cells, and marks the cut at its end.
 pub fn text(text: &str, width: u16, theme: &Theme) -> String {
     let line = line(Line::from(text.to_owned()), width, theme);
     line.spans.iter().map(|span| span.content.as_ref()).collect()
 }
 
-/// A line of at most that many cells; a mark at its end says that it was cut.
+/// Cuts a line to this many cells, and marks the cut at its end.
 pub fn line<'a>(line: Line<'a>, width: u16, theme: &Theme) -> Line<'a> {
     if line.width() <= usize::from(width) {
         return line;

@@ -4,28 +4,28 @@ use super::model::Model;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::Duration;
 
-/// What can be chosen with `+` and `-`.
+/// The intervals that `+` and `-` select.
 const INTERVALS: [u64; 7] = [250, 500, 1000, 2000, 5000, 10_000, 60_000];
 
-/// What the user chose.
+/// The choices of the user.
 pub struct App {
-    /// By name, so that it stays the same one whatever comes and goes.
+    /// The name of the selected limiter. A name stays valid when other limiters appear or disappear.
     pub selected: Option<String>,
     pub focus: Pane,
     pub sort: Sort,
-    /// Programs that are late, refused or waiting come first; else those with the largest share.
+    /// Whether late, refused and waiting programs come first, instead of those with the largest share.
     pub by_trouble: bool,
-    /// Equal programs share a line.
+    /// Whether equal programs share a line.
     pub fold: bool,
     pub every: Duration,
     pub paused: bool,
     pub help: bool,
     pub filter: String,
-    /// The filter is being typed.
+    /// Whether the user is typing the filter.
     pub typing: bool,
-    /// The first line shown of the lower table; drawing keeps it within bounds.
+    /// The first visible line of the lower table. Drawing keeps it within bounds.
     pub scroll: usize,
-    /// How many lines a page has; drawing knows.
+    /// The number of lines of a page. Drawing sets it.
     pub page: usize,
 }
 
@@ -45,12 +45,12 @@ pub enum Sort {
     Waiting,
 }
 
-/// What is to be done after a key.
+/// The effect of a key on the event loop.
 #[derive(Debug, PartialEq, Eq)]
 pub enum KeyAction {
     Stay,
     Quit,
-    /// Give the terminal back to the shell.
+    /// Suspend `top` and return to the shell.
     Stop,
 }
 
@@ -96,12 +96,12 @@ impl Sort {
 }
 
 impl App {
-    /// The names to be listed, in order.
+    /// Returns the names to list, in order.
     pub fn order<'m>(&self, model: &'m Model) -> Vec<&'m str> {
         let filter = self.filter.to_lowercase();
         let mut all: Vec<_> =
             model.tracks.iter().filter(|(name, _)| name.to_lowercase().contains(&filter)).collect();
-        // They are by name already, and stay so among equals.
+        // The names are sorted, and a stable sort keeps that order among equals.
         all.sort_by(|(_, a), (_, b)| match self.sort {
             Sort::Name => std::cmp::Ordering::Equal,
             Sort::Trouble => b.trouble().cmp(&a.trouble()),
@@ -112,7 +112,7 @@ impl App {
         all.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Which line of the list is selected, if there is any.
+    /// Returns the selected line of the list; `None` if the list is empty.
     pub fn line(&self, order: &[&str]) -> Option<usize> {
         let chosen = self.selected.as_deref().and_then(|name| order.iter().position(|one| *one == name));
         chosen.or((!order.is_empty()).then_some(0))
@@ -125,7 +125,7 @@ impl App {
             KeyCode::Char('z') if control => return KeyAction::Stop,
             _ if control => {}
             code if self.typing => self.type_filter(code),
-            // Whatever ends the help does nothing else.
+            // The key that closes the help has no other effect.
             _ if self.help => self.help = false,
             KeyCode::Char('q') => return KeyAction::Quit,
             KeyCode::Esc if self.filter.is_empty() => return KeyAction::Quit,
@@ -189,7 +189,7 @@ impl App {
         self.scroll = 0;
     }
 
-    /// The next of the usual intervals, up or down.
+    /// Returns the next longer or shorter interval.
     fn step(&self, way: i64) -> Duration {
         let now = u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX);
         let next = match way {

@@ -36,7 +36,7 @@ For scripts and plain terminals: shmlimit status --watch";
 #[derive(Debug, clap::Args)]
 #[command(after_help = TOP_HELP)]
 pub struct Top {
-    /// Only this limiter
+    /// Show only this limiter
     pub name: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Command for Top {
         let dumb = !platform::supports_escapes();
         if !std::io::stdout().is_terminal() || dumb {
             let what = if dumb { texts::NO_CURSOR } else { "a terminal on standard output" };
-            let message = format!("top needs {what}; for pipes and files there is: shmlimit status --watch");
+            let message = format!("top needs {what}; for pipes and files use: shmlimit status --watch");
             return Err(Failure::Usage(message));
         }
         if let Some(name) = &self.name {
@@ -64,7 +64,7 @@ impl Command for Top {
     }
 }
 
-/// Until it is ended: by a key, or by a signal.
+/// Runs until a key or a signal ends it.
 fn watch(
     location: &Location,
     args: &Top,

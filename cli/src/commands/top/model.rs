@@ -7,18 +7,18 @@ use shmlimit::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// As many as a wide screen has columns.
+/// The number of samples that are kept: the columns of a wide screen.
 const HISTORY: usize = 240;
 /// How long a removed limiter stays visible.
 const REMOVED_VISIBLE_FOR: Duration = Duration::from_secs(10);
-/// Rates of single processes are means over so many polls: one poll sees a call or none.
+/// Number of polls over which rates of single processes are averaged. A single poll often sees only one call or none.
 const RATE_SAMPLES: usize = 5;
 
-/// All limiters, as far as they were seen.
+/// The observed limiters.
 #[derive(Default)]
 pub struct Model {
     pub tracks: BTreeMap<String, Track>,
-    /// Why nothing can be seen at all.
+    /// Why no limiter can be observed.
     pub error: Option<String>,
 }
 
@@ -26,16 +26,16 @@ pub struct Model {
 #[derive(Default)]
 pub struct Track {
     pub seen: Option<Box<Snapshot>>,
-    /// Why there is nothing newer.
+    /// Why the latest poll failed.
     pub error: Option<String>,
-    /// The newest last.
+    /// The samples, the newest last.
     pub history: VecDeque<Sample>,
     pub users: Vec<User>,
     at: Duration,
     counts: VecDeque<Counted>,
 }
 
-/// What happened between two polls, per second.
+/// Rates between two polls, per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
     pub grants: f64,
@@ -45,7 +45,7 @@ pub struct Sample {
 }
 
 impl Model {
-    /// Takes in what was seen at a time.
+    /// Adds the observations of one poll.
     pub fn update(&mut self, at: Duration, observations: Vec<Observation>) {
         self.error = None;
         let there: Vec<String> = observations.iter().map(|(name, _)| name.clone()).collect();
@@ -65,7 +65,7 @@ impl Model {
             .retain(|name, track| there.contains(name) || at.saturating_sub(track.at) < REMOVED_VISIBLE_FOR);
     }
 
-    /// Nothing could be seen.
+    /// Notes that a poll failed for all limiters.
     pub fn fail(&mut self, error: String) {
         self.error = Some(error);
     }
@@ -79,7 +79,7 @@ impl Track {
         let seconds = at.saturating_sub(self.at).as_secs_f64();
         let counts = &snapshot.counts;
         let sample = before.filter(|_| seconds > 0.0).map(|before| Sample {
-            // One that was replaced counts from the start.
+            // The counts of a replaced limiter start again at 0.
             grants: counts.granted.saturating_sub(before.counts.granted) as f64 / seconds,
             refusals: counts.refused.saturating_sub(before.counts.refused) as f64 / seconds,
             errors: snapshot.condition.error_ratio,
@@ -109,12 +109,12 @@ impl Track {
         self.at = at;
     }
 
-    /// The newest sample.
+    /// Returns the newest sample.
     pub fn rate(&self) -> Sample {
         self.history.back().copied().filter(|_| self.error.is_none()).unwrap_or_default()
     }
 
-    /// How it is doing, in a word.
+    /// Returns the limiter's state in one word.
     pub fn verdict(&self) -> (&'static str, Severity) {
         match (&self.error, &self.seen) {
             (Some(error), _) if error == REMOVED => ("removed", Severity::Blocked),
@@ -124,7 +124,7 @@ impl Track {
         }
     }
 
-    /// How urgent it is, for sorting: blocked or slow, then late, refused and waiting calls.
+    /// Returns the urgency, for sorting: blocked or slow first, then late, refused and waiting calls.
     pub fn trouble(&self) -> (Severity, bool, bool, bool) {
         let late = self.seen.as_ref().is_some_and(|seen| seen.queue.iter().any(|one| one.late));
         (self.verdict().1, late, self.rate().refusals > 0.0, self.waiting() > 0)

@@ -16,10 +16,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 use shmlimit::{Snapshot, WaiterSnapshot};
 
-/// The line that names the two tables, and the heading.
+/// Lines above the rows: the names of the two tables, and the column headings.
 const ABOVE: u16 = 2;
 
-/// A column: its heading, its width, and the width of the screen from which on it is shown.
+/// A column: its heading, its width, and the minimum width of a screen that shows it.
 struct Column {
     heading: &'static str,
     width: u16,
@@ -55,7 +55,7 @@ const WAITERS: [Column; 7] = [
     column("COST", 16, 80, false),
 ];
 
-/// How many lines the table would fill.
+/// Returns the number of lines of the whole table.
 pub fn wanted_height(track: &Track, app: &App) -> u16 {
     let seen = track.seen.as_ref().filter(|_| track.error.is_none());
     let rows = match app.focus {
@@ -89,7 +89,7 @@ pub fn draw(frame: &mut Frame, area: Rect, (seen, track): (&Snapshot, &Track), a
         return;
     }
     let room = usize::from(below.height.saturating_sub(1));
-    // One line is for the mark of what is cut.
+    // One line is reserved for the mark that rows are hidden.
     let page = if rows.len() > room { room.saturating_sub(1) } else { room }.max(1);
     if app.focus != Pane::Limiters {
         app.page = page;
@@ -109,7 +109,7 @@ fn visible(columns: &[Column], width: u16) -> impl Iterator<Item = &Column> {
     columns.iter().filter(move |column| column.from <= width)
 }
 
-/// The width of the column of programs: what the others leave, up to what names need.
+/// Returns the width of the program column: the rest of the line, but no more than the names need.
 fn program_width(columns: &[Column], width: u16) -> u16 {
     let others: u16 = visible(columns, width).map(|column| column.width + 1).sum();
     let least = columns[PROGRAM].width;
@@ -135,7 +135,7 @@ fn heading(columns: &[Column], width: u16) -> Vec<Cell<'static>> {
     visible(columns, width).map(cell).collect()
 }
 
-/// A row of the cells that the width has room for.
+/// Returns a row with the cells that fit into the width.
 fn row<'a>(columns: &[Column], width: u16, cells: Vec<Cell<'a>>) -> Row<'a> {
     let shown = columns.iter().zip(cells).filter(|(column, _)| column.from <= width);
     Row::new(shown.map(|(_, cell)| cell))
@@ -174,7 +174,7 @@ fn users<'a>(track: &Track, app: &App, width: u16, theme: &Theme) -> Vec<Row<'a>
     programs::rows(&track.users, app.by_trouble, app.fold).into_iter().map(line).collect()
 }
 
-/// Waiting calls in their order; neighbours that differ only in their process share a line if they are folded.
+/// Returns the waiting calls in their order. If folded, neighbours that differ only in their process share a line.
 fn folded(queue: &[WaiterSnapshot], fold: bool) -> Vec<&[WaiterSnapshot]> {
     let same = |a: &WaiterSnapshot, b: &WaiterSnapshot| {
         fold && a.program == b.program && a.priority == b.priority && a.cost == b.cost && a.late == b.late

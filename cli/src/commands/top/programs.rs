@@ -4,24 +4,24 @@ use shmlimit::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// A process has one place here, however often it is attached. Two containers may have processes with the same number.
+/// Identifies a process, which may be attached several times. Processes in two containers may have the same number.
 type Process = (u32, String);
 
-/// Calls of one process, or of all together.
+/// Calls of one process, or of all processes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Calls {
     granted: u64,
     refused: u64,
 }
 
-/// What was counted at a time: by each process, and by all there ever were.
+/// The counts at one moment: of each process, and of all processes so far.
 pub struct Counted {
     at: Duration,
     by: BTreeMap<Process, Calls>,
     granted: u64,
 }
 
-/// Why a program needs attention, the worst last.
+/// Reasons why a program needs attention, the worst last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
     #[default]
@@ -42,25 +42,25 @@ impl Trouble {
     }
 }
 
-/// One process, several equal ones, or all that exited between two polls.
+/// One process, several equal processes, or all processes that exited between two polls.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct User {
     /// None for several processes and for exited ones.
     pub pid: Option<u32>,
     pub program: String,
-    /// How many processes; none for exited ones.
+    /// The number of processes; 0 for exited ones.
     pub processes: usize,
-    /// Grants per second, lately.
+    /// Recent grants per second.
     pub rate: f64,
-    /// Refusals per second, lately.
+    /// Recent refusals per second.
     pub refusals: f64,
-    /// Its part of all grants, lately.
+    /// Share of all recent grants.
     pub share: f64,
     pub held: u32,
     pub granted: u64,
     pub refused: u64,
     pub waiting: usize,
-    /// Waiting calls that have not checked when they should have.
+    /// Waiting calls that are late: they have missed their check.
     pub late: usize,
 }
 
@@ -74,7 +74,7 @@ impl User {
         }
     }
 
-    /// `curl`, or `curl ×12` for several processes.
+    /// Returns `curl`, or `curl ×12` for several processes.
     pub fn label(&self) -> String {
         if self.processes > 1 {
             format!("{} ×{}", self.program, self.processes)
@@ -101,7 +101,7 @@ impl User {
     }
 }
 
-/// The attached processes.
+/// Returns the attached processes.
 pub fn of(now: &Snapshot) -> Vec<User> {
     let mut users = BTreeMap::<Process, User>::new();
     for one in &now.participants {
@@ -123,13 +123,13 @@ pub fn of(now: &Snapshot) -> Vec<User> {
     users.into_values().collect()
 }
 
-/// What the processes have counted so far; `granted` is what all there ever were were granted.
+/// Returns the counts of the processes so far. `granted` is the number of grants of all processes, also exited ones.
 pub fn counted(at: Duration, users: &[User], granted: u64) -> Counted {
     let calls = |user: &User| Calls { granted: user.granted, refused: user.refused };
     Counted { at, by: users.iter().map(|user| (user.process(), calls(user))).collect(), granted }
 }
 
-/// The recent rate and share of each process, the busiest first.
+/// Returns the recent rate and share of each process, the busiest first.
 pub fn shares(mut users: Vec<User>, counts: &VecDeque<Counted>) -> Vec<User> {
     let (Some(first), Some(last)) = (counts.front(), counts.back()) else { return users };
     let seconds = last.at.saturating_sub(first.at).as_secs_f64();
@@ -157,7 +157,7 @@ fn busiest(a: &User, b: &User) -> std::cmp::Ordering {
     b.rate.total_cmp(&a.rate).then(b.held.cmp(&a.held)).then(a.pid.cmp(&b.pid))
 }
 
-/// The rows of the table: by share or by trouble, equal programs in one row if they are folded.
+/// Returns the rows of the table, sorted by share or by trouble. If folded, equal programs share a row.
 pub fn rows(users: &[User], by_trouble: bool, fold: bool) -> Vec<User> {
     let mut rows: Vec<User> = Vec::new();
     for user in users {

@@ -20,7 +20,7 @@ pub struct Screen {
 impl Screen {
     pub fn enter() -> Result<Screen, Failure> {
         static HOOK: Once = Once::new();
-        // A message about a defect must not be lost with the other screen.
+        // Leave the alternate screen first, so that the message of a panic stays visible.
         HOOK.call_once(|| {
             let usual = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |info| {
@@ -37,20 +37,20 @@ impl Screen {
         self.terminal.draw(picture).map(drop)
     }
 
-    /// Gives the terminal back to the shell until it lets us go on.
+    /// Suspends `top` and gives the terminal to the shell until the shell resumes it.
     pub fn stop(&mut self) -> io::Result<()> {
         leave();
         platform::suspend()?;
         self.again()
     }
 
-    /// The shell may have set the terminal as it likes it.
+    /// The shell may have changed the terminal's settings.
     pub fn again(&mut self) -> io::Result<()> {
         let _ = disable_raw_mode();
         take()?;
         execute!(io::stdout(), Clear(ClearType::All))?;
-        // One that knows nothing of what was drawn. (Clearing the old one would ask the terminal where its cursor is,
-        // and the answer goes to the thread that reads keys.)
+        // A new terminal draws everything again. Clearing the old one would ask the terminal for its cursor position,
+        // and the thread that reads keys would get the answer.
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         Ok(())
     }
@@ -62,7 +62,8 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the terminal is ours. Leaving twice would put the cursor where it was before, over a message written since.
+/// Whether the alternate screen is in use. Leaving it twice would move the cursor back over a message that was
+/// written since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn take() -> io::Result<()> {
@@ -71,7 +72,7 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, Hide).inspect_err(|_| leave())
 }
 
-/// A terminal that is gone needs nothing.
+/// If the terminal is closed, there is nothing to restore.
 fn leave() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;

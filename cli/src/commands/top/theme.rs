@@ -1,10 +1,10 @@
-//! Styles and number formats that all parts of the picture share.
+//! Styles and number formats that all parts of the screen share.
 
 use crate::ui::layout::ScreenStyle;
 use crate::ui::limiter::severity::Severity;
 use ratatui::style::{Color, Modifier, Style};
 
-/// How things look: colours only where they are wanted, blocks only where they can be shown.
+/// The styles. Colours and block characters are used only if the user wants them and the terminal can show them.
 pub struct Theme {
     pub screen: ScreenStyle,
     pub(super) colours: bool,
@@ -37,7 +37,7 @@ impl Theme {
         }
     }
 
-    /// Plenty, little or nothing left.
+    /// Returns the style for plenty, little or nothing left.
     pub fn level(&self, left: f64) -> Style {
         self.severity(if left <= 0.0 {
             Severity::Blocked
@@ -48,13 +48,13 @@ impl Theme {
         })
     }
 
-    /// A heading, and whether it is the one that keys move in.
+    /// Returns the style of a heading, with or without the focus of the keys.
     pub fn heading(&self, focused: bool) -> Style {
         if focused { self.bold().add_modifier(Modifier::UNDERLINED) } else { self.dim() }
     }
 }
 
-/// A large number in few letters.
+/// Formats a large number in few characters.
 pub fn short(number: u64) -> String {
     match number {
         0..10_000 => number.to_string(),

@@ -7,19 +7,24 @@ pub const DEFAULT_DIRECTORIES: &str = "/var/run/shmlimit, /var/tmp/shmlimit-UID,
 pub const NO_CURSOR: &str = "a terminal that can move its cursor (TERM)";
 pub const TEMPORARY: &str = "TMPDIR";
 pub const CLOCK_UNREADABLE: &str =
-    "mount /proc: the clock's shift and the identity of the boot are read from there";
+    "mount /proc: shmlimit reads the offset of the clock and the identity of the boot there";
 pub const SET_THE_CLOCK: &str = "set it: timedatectl set-ntp true";
-pub const SAFE_PARENTS: &str = "keep limiters below directories of root or your own";
+pub const SAFE_PARENTS: &str = "keep limiters only in directories whose parents belong to root or to you";
 
 pub const EXAMPLES_OF_RUN: &str = "\
-Many at once, never more than the limit; and with curl, so that all programs pause after a 429 with Retry-After:
+Eight at once, but never more calls than the limit. Then with curl, so that all programs pause after a 429 with \
+Retry-After:
 
   seq 1 100 | xargs -P 8 -n 1 shmlimit run tmdb -- ./fetch
   shmlimit run tmdb --retries --status-fd 3 --exit curl -- curl -fsS -D /dev/fd/3 -o 11.json URL";
 
 /// Parses the descriptor number under which a program can inherit a pipe.
 pub fn descriptor() -> ValueParser {
-    clap::value_parser!(i32).range(3..=1023).into()
+    let parse = |text: &str| match text.parse() {
+        Ok(number @ 3..=1023) => Ok(number),
+        _ => Err("must be the number of a file descriptor, from 3 to 1023"),
+    };
+    ValueParser::new(parse)
 }
 
 pub fn let_it_go_on(pid: u32) -> String {

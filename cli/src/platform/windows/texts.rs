@@ -8,24 +8,23 @@ pub const NO_CURSOR: &str = "a console that can move its cursor (Windows 10 or l
 pub const TEMPORARY: &str = "TMP";
 pub const CLOCK_UNREADABLE: &str = "this Windows is not supported: 10 (1809) is the oldest";
 pub const SET_THE_CLOCK: &str = "set it: w32tm /resync";
-pub const SAFE_PARENTS: &str = "keep limiters below directories of administrators or your own";
+pub const SAFE_PARENTS: &str =
+    "keep limiters only in directories whose parents belong to administrators or to you";
 
 pub const EXAMPLES_OF_RUN: &str = "\
-Never more than the limit, whatever else runs; and with curl, so that all programs pause after a 429:
+Never more calls than the limit, whatever else runs. Then with curl, so that all programs pause after a 429:
 
   shmlimit run tmdb -- fetch.cmd 11
   shmlimit run tmdb --retries --status-from \"HTTP/[0-9.]+ ([0-9]+)\" --exit curl -- curl -fsS -D - -o 11.json URL
 
-What the shell itself knows, such as echo or dir, needs it: shmlimit run tmdb -- cmd /c dir";
+Commands of the shell itself, such as echo or dir, need the shell: shmlimit run tmdb -- cmd /c dir";
 
 /// Refuses the option. Programs on Windows cannot inherit a pipe under a number, except those of one C library, and a
 /// program does not tell which library it uses.
 pub fn descriptor() -> ValueParser {
     let refuse = |_: &str| -> Result<i32, &'static str> {
-        Err(
-            "Windows has no descriptors that a command could be given by number; let it print the status and use \
-             --status-from, or let it call: shmlimit record --headers FILE",
-        )
+        Err("on Windows a command cannot inherit a descriptor by number; let it print the status and use \
+             --status-from, or let it call: shmlimit record --headers FILE")
     };
     ValueParser::new(refuse)
 }

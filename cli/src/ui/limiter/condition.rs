@@ -70,9 +70,9 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
         _ => return,
     };
     if now.offline || now.eta.is_none() {
-        let offline = if now.offline { "offline " } else { "" };
+        let offline = if now.offline { "offline; " } else { "" };
         let text = suggestion::with_directory(&format!(
-            "{offline}until: shmlimit force {} {way_out}",
+            "{offline}end it with: shmlimit force {} {way_out}",
             suggestion::operand(&snapshot.name)
         ));
         layout::write_row(out, screen, ("", width), &[Part::Dim(text)]);
@@ -81,7 +81,7 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
 
 pub const fn cause_text(cause: TransitionCause) -> &'static str {
     match cause {
-        TransitionCause::Forced => "an operator ordered it",
+        TransitionCause::Forced => "by an operator",
         TransitionCause::Consec429 => "too many 429 in a row",
         TransitionCause::ErrorRatio => "too many errors",
         TransitionCause::SustainedErrors => "too many errors for too long",
@@ -89,9 +89,9 @@ pub const fn cause_text(cause: TransitionCause) -> &'static str {
         TransitionCause::SleepExpired => "the sleep is over",
         TransitionCause::ProbeOk => "probes succeeded",
         TransitionCause::ProbeFailed => "a probe failed",
-        TransitionCause::AutoRecover => "tries to recover by itself",
+        TransitionCause::AutoRecover => "recovers by itself",
         TransitionCause::ConsecutiveFailures => "too many failures in a row",
-        TransitionCause::ResetTimeout => "the open time is over",
+        TransitionCause::ResetTimeout => "the reset timeout is over",
     }
 }
 
@@ -123,11 +123,8 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: Screen
         let ratio = match now.samples {
             0 => Part::Dim("no call lately".to_owned()),
             samples => {
-                let text = format!(
-                    "{:.1}% errors in the last {}",
-                    now.error_ratio * 100.0,
-                    count(samples.into(), "calls")
-                );
+                let calls = if samples == 1 { "call".to_owned() } else { count(samples.into(), "calls") };
+                let text = format!("{:.1}% errors in the last {calls}", now.error_ratio * 100.0);
                 // An error ratio of one half is already shown in red.
                 if now.error_ratio > 0.0 {
                     Part::Level(0.5 - now.error_ratio, text)

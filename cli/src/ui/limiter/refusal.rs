@@ -63,16 +63,16 @@ pub fn to_text(limiter: &Limiter, refusal: &Refusal, needs: Needs<'_>) -> String
             let unit = unit.as_ref().map_or("requests", |unit| unit.as_str());
             let (name, most, need) = (rule.name.as_str(), rule.burst, ui::count(needs.of(unit), unit));
             return match rule.reserve {
-                0 => format!("needs {need}, and rule {name} never allows more than {most} at once"),
+                0 => format!("needs {need}, but rule {name} never allows more than {most} at once"),
                 kept => format!(
-                    "needs {need}, and rule {name} never allows more than {most} at once, of which {kept} are kept for \
-                     --priority user"
+                    "needs {need}, but rule {name} never allows more than {most} at once, of which {kept} are kept \
+                     for --priority user"
                 ),
             };
         }
         (Reason::Concurrency, _) => permits_out(policy.as_ref()),
         (Reason::Queued, _) => "other calls wait before this one".to_owned(),
-        (Reason::QueueFull, _) => format!("{WAITERS} calls wait already, and the queue holds no more"),
+        (Reason::QueueFull, _) => format!("the queue is full: {WAITERS} calls wait already"),
         (Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter, _) => {
             return blocked(limiter, refusal);
         }
@@ -104,7 +104,7 @@ fn used_up(limiter: &Limiter, refusal: &Refusal, rule: &Rule, needs: Needs<'_>) 
         Some((need, left, unit)) if left < need => {
             format!("needs {}, {left} left in rule {name}", ui::count(need, unit))
         }
-        _ => format!("rule {name} has no room now"),
+        _ => format!("rule {name} has too little left"),
     }
 }
 
@@ -116,7 +116,8 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     let forced = now.as_ref().is_some_and(|now| now.reason == Some(TransitionCause::Forced));
     let gate = now.and_then(|now| now.gate);
     let then = refusal.eta().map(|after| format!("try again in {}", time::format_wait(after)));
-    let then = |way_out: &str| then.unwrap_or_else(|| format!("until: shmlimit force {name} {way_out}"));
+    let then =
+        |way_out: &str| then.unwrap_or_else(|| format!("end it with: shmlimit force {name} {way_out}"));
     match (refusal.reason(), gate) {
         (Reason::RetryAfter, Some(gate)) => format!(
             "paused by Retry-After, recorded by {} ({}) {} ago; {}",
@@ -127,9 +128,9 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
         ),
         (Reason::RetryAfter, None) => format!("paused by Retry-After; {}", then("clear-gate")),
         (Reason::CacheOnly, _) => {
-            format!("the breaker is at cache_only: use cached answers; {}", then("online"))
+            format!("the breaker is in state cache_only (use cached answers); {}", then("online"))
         }
-        _ if offline => format!("an operator put it offline; {}", then("online")),
+        _ if offline => format!("an operator put the limiter offline; {}", then("online")),
         (Reason::Open, _) if forced => format!("an operator opened the breaker; {}", then("closed")),
         (Reason::Open, _) => format!("the breaker is open after too many failures; {}", then("closed")),
         _ if forced => format!("an operator put the breaker to sleep; {}", then("normal")),
@@ -143,7 +144,7 @@ fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
     let by = pause.as_ref().map(|pause| format!(" by {}", condition::paused_by(pause))).unwrap_or_default();
     let then = match refusal.retry_after() {
         Some(left) => format!("try again in {}", time::format_wait(left)),
-        None => format!("until: shmlimit resume {}", suggestion::operand(limiter.name())),
+        None => format!("end it with: shmlimit resume {}", suggestion::operand(limiter.name())),
     };
     format!("paused{by}; {then}")
 }
@@ -152,14 +153,17 @@ fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
 fn permits_out(policy: Option<&Policy>) -> String {
     let bounds = policy.map(|policy| (policy.concurrency(), policy.concurrency_background()));
     match bounds.unwrap_or_default() {
-        (Some(1), _) => "the only call allowed at a time is in flight".to_owned(),
-        (Some(most), None) => format!("all {most} calls allowed at a time are in flight"),
+        (Some(1), _) => "1 call is in flight, and no more are allowed at a time".to_owned(),
+        (Some(most), None) => format!("{most} calls are in flight, and no more are allowed at a time"),
         (Some(most), Some(part)) => {
-            format!("the calls allowed at a time are in flight ({most}, or {part} for the background)")
+            format!(
+                "as many calls are in flight as allowed (at most {most} at a time, at most {part} of them \
+                     background calls)"
+            )
         }
         (None, Some(part)) => {
-            format!("the calls allowed at a time are in flight ({part} for the background)")
+            format!("as many background calls are in flight as allowed (at most {part} at a time)")
         }
-        (None, None) => format!("{MAX_PERMITS} calls are in flight, and no limiter allows more"),
+        (None, None) => format!("{MAX_PERMITS} calls are in flight, the maximum of every limiter"),
     }
 }

@@ -43,7 +43,7 @@ impl Segment {
             ErrorKind::PermissionDenied => Error::Liveness {
                 path: self.path().to_owned(),
                 problem: "this process has given up the right to open it".into(),
-                remedy: "open the limiter after giving up privileges, as the user that the program then is, or leave its descriptors open"
+                remedy: "open the limiter after giving up privileges, as the new user, or leave its descriptors open"
                     .into(),
             },
             _ => Error::io("open", self.path())(error),

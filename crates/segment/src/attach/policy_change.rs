@@ -54,13 +54,13 @@ impl Segment {
     /// Checks that the policy `new` fits a file of `bytes` bytes that holds the policy `old`.
     fn check_fit(&self, old: &Policy, new: &Policy, bytes: usize) -> Result<(), Error> {
         if !new.units().eq(old.units()) {
-            return Err(self.does_not_fit("it would count other units"));
+            return Err(self.does_not_fit("its rules would count other units"));
         }
         let mut same = new.rules().iter().zip(old.rules()).filter(|(new, old)| new.name == old.name);
         if let Some((new, old)) = same.find(|(new, old)| old.log_room > 0 && new.log_room > old.log_room) {
             let (name, limit, room) = (new.name.as_str(), new.limit, old.log_room);
             let problem =
-                format!("the log of rule {name} has room for a limit of {room}, and not of {limit}");
+                format!("the log of rule {name} has room for a limit of {room}, but not of {limit}");
             return Err(self.does_not_fit(&problem));
         }
         if layout::size_for(new) > bytes {

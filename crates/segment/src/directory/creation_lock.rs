@@ -1,7 +1,7 @@
 //! The creation lock: limiters of a directory are created, replaced and removed one at a time.
 //!
-//! It is a lock on the file `ratelimit.lock`. The file stays in the directory for good. Other bytes of the same
-//! file say which processes use which limiter (`users.rs`).
+//! It is a lock on the file `ratelimit.lock`. The file is never deleted. Other bytes of the same file say which
+//! processes use which limiter (`users.rs`).
 
 use super::Directory;
 use crate::error::Error;
@@ -38,7 +38,7 @@ impl Directory {
         self.lock_and_run(directory, creation_lock, work)
     }
 
-    /// The same, without creating the file of the creation lock. If there is no such file, no process creates or
+    /// Does the same without creating the file of the creation lock. If there is no such file, no process creates or
     /// removes a limiter. Then `work` does not run and the answer is `None`.
     pub(crate) fn with_existing_creation_lock<R>(
         &self,

@@ -28,9 +28,10 @@ pub struct Directory {
     /// Whether the user named it. The checks are stricter for a default, because other users could have put a
     /// directory there.
     chosen: bool,
-    /// Why a better directory was passed over, for people.
+    /// The reason why a better directory was skipped, as text for people.
     pub note: Option<String>,
-    /// Why the usual default was not used, for people: its file system is not suitable for limiters.
+    /// The reason why the usual default was not used, as text for people: its file system is not suitable for
+    /// limiters.
     pub fallback: Option<String>,
     /// The clock of the limiters that are opened and created here.
     pub clock: ClockSource,
@@ -46,8 +47,8 @@ pub struct Allowances {
 }
 
 impl Directory {
-    /// Finds the first usable directory of `candidates`. A default that exists but cannot be used is passed over with a
-    /// note. A directory that the user chose is used or refused.
+    /// Finds the first usable directory of `candidates`. A default that exists but cannot be used is skipped with a note.
+    /// A directory that the user chose is used or refused.
     pub fn find(candidates: &[Candidate], allowed: Allowances) -> Result<Directory, Error> {
         let (found, note) = Directory::look(candidates, allowed);
         Ok(Directory { note, ..found? })
@@ -262,7 +263,7 @@ pub(crate) fn begins_with_magic(mut file: &File) -> bool {
 fn make(path: &Path) -> Result<(), Error> {
     match sys::make_directory(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io("make directory", path)(error))
+            Err(Error::io("create directory", path)(error))
         }
         _ => Ok(()),
     }
@@ -271,7 +272,7 @@ fn make(path: &Path) -> Result<(), Error> {
 fn no_candidate() -> Error {
     Error::Directory {
         path: PathBuf::new(),
-        problem: "no directory to look in".into(),
+        problem: "there is no directory to look in".into(),
         remedy: "choose one with --dir".into(),
     }
 }

@@ -19,7 +19,7 @@ impl Directory {
         let name = format!(".shmlimit-{}-{:x}.tmp", std::process::id(), sys::wall_now());
         let failed = |action| Error::io(action, self.path());
         let file = sys::unnamed_file(&handle, self.shared_with(), layout::SIZE as u64)
-            .map_err(failed("make a file in"))?;
+            .map_err(failed("create a file in"))?;
         file.link(&handle, &name).map_err(failed("name a file in"))?;
         let tried = maps_are_shared(&handle, &name)
             .map_err(failed("share memory in"))
@@ -42,7 +42,8 @@ pub(crate) fn locks_are_lost(path: &Path, file: &File) -> Error {
         path: path.to_owned(),
         problem: format!("{kind} drops a lock when its descriptor is closed"),
         remedy: format!(
-            "choose a directory on another file system with --dir or SHMLIMIT_DIR{such_as}; in a container also a volume"
+            "choose a directory on another file system with --dir or SHMLIMIT_DIR{such_as}; in a container, a volume \
+             works too"
         ),
     }
 }
@@ -56,7 +57,7 @@ fn maps_are_shared(handle: &File, name: &str) -> io::Result<()> {
     for word in [0, layout::WORDS - 1] {
         one.store(word, layout::MAGIC);
         if other.load(word) != layout::MAGIC {
-            return Err(io::Error::other("what one writes the other does not see"));
+            return Err(io::Error::other("one process does not see what another one writes"));
         }
     }
     Ok(())
@@ -72,6 +73,9 @@ fn locks_are_seen(handle: &File, name: &str) -> io::Result<bool> {
     drop(held);
     match seen && !sys::liveness_lock_is_held(&probe, 0)? && TakenLivenessLock::take(open()?, 0)?.is_some() {
         true => Ok(true),
-        false => Err(io::Error::other("a lock that one holds is not seen by another, or does not go back")),
+        false => Err(io::Error::other(
+            "one process does not see a lock that another one holds, or the lock is not \
+                                       released",
+        )),
     }
 }

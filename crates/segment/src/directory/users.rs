@@ -11,8 +11,9 @@
 //! first byte of the second half is for participants that are known to hold no permit of a deleted segment and have
 //! not moved to its successor yet.
 //!
-//! A limiter that was removed on purpose still starts afresh. For that purpose, removing it leaves a *note*, an
-//! empty file `.NAME.removed`, if programs still have the limiter open. All steps are done under the creation lock:
+//! After a removal on purpose, the next limiter of that name must start with full buckets. So if programs still have
+//! the limiter open, removing it leaves a *note*, an empty file `.NAME.removed`. All steps are done under the
+//! creation lock:
 //!
 //! ```text
 //! remove     mark the segment removed ── write the note ── take the segment's name away
@@ -45,7 +46,7 @@ use crate::sys::{self, LivenessLock};
 use std::fs::File;
 use std::io;
 
-/// The last known state of the limiter that had a name before.
+/// The facts known about the previous limiter of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviousLimiter {
     /// No program is known to have it open.
@@ -61,7 +62,7 @@ impl PreviousLimiter {
     pub(crate) fn of(locked: &LockedDirectory, name: &LimiterName) -> Result<PreviousLimiter, Error> {
         let note = name.note_name();
         match sys::facts_at(&locked.directory, &note) {
-            // A note is a regular file. Anything else at its path says nothing.
+            // A note is a regular file. Anything else at its path is not a note.
             Ok(facts) if facts.regular => return Ok(PreviousLimiter::Removed),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,3 +1,4 @@
+use super::hint::{FILE_READ_ONLY, USER_MAPPED_FILE};
 use super::*;
 
 #[test]

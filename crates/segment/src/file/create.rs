@@ -189,7 +189,7 @@ fn make(
     match new.link(&locked.directory, &file_name) {
         Ok(()) => Ok(Creation::Made),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Creation::There),
-        Err(error) => Err(Error::io("make", path)(error)),
+        Err(error) => Err(Error::io("create", path)(error)),
     }
 }
 
@@ -201,7 +201,7 @@ fn prepare(
     seed: &InitialState,
     generation: u64,
 ) -> Result<UnnamedFile, Error> {
-    let make_error = || Error::io("make", path);
+    let make_error = || Error::io("create", path);
     let size = layout::size_for(&seed.policy);
     let file = sys::unnamed_file(handle, directory.shared_with(), size as u64).map_err(make_error())?;
     // Check this before the file has a name: nothing should be left behind where liveness cannot be tested.

@@ -51,7 +51,7 @@ impl Unverified {
             // A segment of another version may have another size. But a file that is not a segment must not be
             // reported as one.
             let verdict = if begins_with_magic(&file) { (OTHER_VERSION, true) } else { (NOT_OURS, false) };
-            let problem = format!("it is {length} bytes long, which no segment is");
+            let problem = format!("it is {length} bytes long, which no limiter file is");
             return Err(foreign(problem, verdict));
         }
         let map = SharedMap::new(&file, length).map_err(Error::io("map", &path))?;
@@ -69,10 +69,10 @@ impl Unverified {
         if word(header::MAGIC).swap_bytes() == layout::MAGIC
             || word(header::FORMAT).swap_bytes() as u32 == layout::BYTE_ORDER
         {
-            return refuse("it was made on a machine of the other byte order".into(), (NOT_OURS, false));
+            return refuse("it was made on a machine with the other byte order".into(), (NOT_OURS, false));
         }
         if word(header::MAGIC) != layout::MAGIC || word(header::FORMAT) as u32 != layout::BYTE_ORDER {
-            return refuse("it is not a shmlimit segment".into(), (NOT_OURS, false));
+            return refuse("it is not a limiter file of shmlimit".into(), (NOT_OURS, false));
         }
         let version = (word(header::FORMAT) >> 32) as u32;
         if version != layout::LAYOUT_VERSION {
@@ -94,8 +94,8 @@ impl Unverified {
 }
 
 const NOT_OURS: &str = "move it away, or choose another directory with --dir";
-const DAMAGED: &str = "remove it with: REMOVE, and make it again";
-const OTHER_VERSION: &str = "use one version of shmlimit, or remove it with: REMOVE, and make it again";
+const DAMAGED: &str = "remove it with: REMOVE, and create it again";
+const OTHER_VERSION: &str = "use one version of shmlimit, or remove it with: REMOVE, and create it again";
 
 /// Checks again, under the creation lock, whether a file of that name exists. This is needed only on systems where
 /// replacing a file takes two steps, because a single look may fall between them. On all other systems the answer

@@ -48,11 +48,11 @@ impl Segment {
         }
     }
 
-    /// The initial state of a segment that continues this deleted one. If this segment is not the newest of its
-    /// line, it is not known what was used since. In that case the successor has nothing to give. That happens if a
-    /// successor was made from this segment already, or if a process that could not see this segment has created
-    /// another one with its name. Call this under the creation lock, with the generation that the name has there,
-    /// so that only one successor is made.
+    /// The initial state of a segment that continues this deleted one. If this segment is not the newest of its line,
+    /// later usage is unknown. In that case the successor starts used up. That happens if a successor was made from
+    /// this segment already, or if a process that could not see this segment has created another one with its name.
+    /// Call this under the creation lock, with the generation that the name has there, so that only one successor is
+    /// made.
     pub fn succession(&self, generation: Generation) -> Result<InitialState, Error> {
         let newest = self.hand_over() && self.has_generation(generation);
         let seed = self.seed()?;

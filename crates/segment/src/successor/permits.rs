@@ -53,8 +53,8 @@ impl Segment {
         }
     }
 
-    /// Adds to the count, once, what this process holds of a segment that was handed over. That amount changes no
-    /// more.
+    /// Adds to the count, once, what this process holds of a segment that was handed over. That amount no longer
+    /// changes.
     fn freeze(&self) {
         let Some(attachment) = self.present() else { return };
         let held = journal::read(&self.words, |words| {

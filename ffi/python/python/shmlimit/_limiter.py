@@ -44,16 +44,16 @@ class Limiter(_shmlimit.Limiter):
     directory: the directory of the limiters. Default: $SHMLIMIT_DIR, or the usual place.
     preset, config, settings: the settings that the limiter must have: a preset's name, the text of a TOML file,
         single settings.
-    rate: "35/s", "100/min", "1000/day", "40/10s": the most in any one period; or a list of such rates, which may
+    rate: "35/s", "100/min", "1000/day", "40/10s": the maximum in any one period; or a list of such rates, which may
         name what they count: ["100/min", "tokens=30k/min"]. burst: a token bucket that allows this many calls at
-        once. algorithm: how the rate is counted. concurrency: the most calls in flight.
+        once. algorithm: how the rate is counted. concurrency: the maximum number of calls in flight.
     on_mismatch: what to do if the limiter exists with other settings. "error": raise ConfigError, whose message
         lists the differences. "adopt": use the limiter as it is. "update": change the settings for every program
-        that uses the limiter; what was spent stays spent. An update changes the numbers of existing rules (limit,
+        that uses the limiter; spent units stay spent. An update changes the numbers of existing rules (limit,
         period, burst), the concurrency, and the other settings that docs/configuration.md marks as changeable. Single
-        settings cannot add or remove rules or change an algorithm. A config or a preset is the whole configuration and
-        can, if the units stay the same and the file has room; otherwise use replace.
-    group: processes of one group count as one when turns in the queue are given out.
+        settings cannot add or remove rules or change an algorithm. A config or a preset is the whole configuration: it
+        can do both, if the units stay the same and the file has room. Otherwise use replace.
+    group: processes of one group take turns in the queue as if they were one process.
     create: whether to create the limiter if it does not exist. False: raise Error of code "unknown_limiter"
         instead.
     replace: creates the limiter afresh and replaces an existing one; programs that use the old one move to the new
@@ -69,8 +69,8 @@ class Limiter(_shmlimit.Limiter):
         processes make are in snapshot().condition.transitions. A limiter made from a rate has no breaker, so this is
         never called, unless settings={"breaker.kind": "fsm"} (five states) or "consecutive" gives it one.
 
-    Callbacks run in the thread that makes the call (in asyncio: in the loop's thread), and the call goes on when
-    they return. An exception in a callback is logged by the logger "shmlimit". Pauses, changed settings and the
+    Callbacks run in the thread that makes the call (in asyncio: in the loop's thread), and the call continues
+    when they return. An exception in a callback is logged by the logger "shmlimit". Pauses, changed settings and the
     breaker's recovery are logged there as INFO; a closed gate, and a breaker that slows or stops calls, as WARNING.
     """
 

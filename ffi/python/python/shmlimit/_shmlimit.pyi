@@ -184,7 +184,7 @@ class Grant:
         attempt: Optional[int] = None,
         cost: Optional[_Cost] = None,
     ) -> Advice:
-        """Tells all programs that share the limiter how the call ended, and ends the grant. The answer says whether to try
+        """Tells all programs that share the limiter how the call ended, and ends the grant. The result says whether to try
         again."""
         ...
     def _note(
@@ -201,7 +201,7 @@ class Grant:
         """Returns the permit. The call counts as made."""
         ...
     def cancel(self) -> None:
-        """Gives the call back: it was not made, so its cost and its permit are returned."""
+        """Returns the cost and the permit of a call that was not made."""
         ...
     def __enter__(self) -> Self: ...
     def __exit__(

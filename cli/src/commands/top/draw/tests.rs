@@ -173,7 +173,7 @@ fn what_does_not_fit_is_marked() {
     assert!(shown.contains("above, ") && shown.contains(" below"), "{shown}");
 }
 
-/// A snapshot of a limiter that so many processes of two programs use.
+/// Returns a snapshot of a limiter that this many processes of two programs use.
 fn many_processes(directory: &tempfile::TempDir, processes: u32) -> Model {
     let source = ConfigSource::default().setting("rate", "1000/day");
     let web = Limiter::builder("web").directory(directory.path()).config(source).open().unwrap();

@@ -125,7 +125,7 @@ impl Access {
             // would be no safer.
             let remedy = match self.is_mine() && self.mode & STICKY == 0 {
                 true => "close it with: chmod 700 {}",
-                false => "make one of your own with: mkdir -m 700 {}/shmlimit, and choose it with --dir",
+                false => "create one of your own with: mkdir -m 700 {}/shmlimit, and choose it with --dir",
             };
             return Err(Distrust::new(
                 format!("every user can write to it (mode {:04o})", self.mode),
@@ -144,7 +144,7 @@ impl Access {
         if self.mode & GROUP_WRITES != 0 && !shared {
             return Err(Distrust::new(
                 format!(
-                    "its group may write to it (mode {:04o}), though it is not shared on purpose",
+                    "its group may write to it (mode {:04o}), but it was not shared on purpose",
                     self.mode
                 ),
                 "close it with: chmod g-w {}, or share it with its group with: chmod 2770 {}",
@@ -159,7 +159,7 @@ impl Access {
             return Some(format!("it belongs to user {}", self.uid));
         }
         if self.mode & OTHERS_WRITE != 0 || (self.mode & GROUP_WRITES != 0 && !shared) {
-            return Some(format!("others may write it (mode {:04o})", self.mode));
+            return Some(format!("other users may write to it (mode {:04o})", self.mode));
         }
         None
     }
@@ -249,7 +249,7 @@ fn is_open_to_group(mode: u32) -> bool {
 
 fn no_attachment(group: u32) -> Distrust {
     Distrust::new(
-        format!("it is shared with group {group}, of which this user is no member"),
+        format!("it is shared with group {group}, but this user is not a member"),
         "join the group and log in again, or choose another with --dir",
     )
 }

@@ -120,8 +120,8 @@ fn shift_from(offsets_are_ours: bool, offsets: &str) -> io::Result<i64> {
     if !offsets_are_ours {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "this process has unshared its time namespace but not yet entered it (only its children will), \
-             so the shift of its own clock cannot be known: fork first, then open the limiter",
+            "this process has unshared its time namespace, which only its children will enter, so the offset of its \
+             own clock is unknown: fork first, then open the limiter",
         ));
     }
     boottime_offset(offsets).ok_or_else(|| {
@@ -144,7 +144,7 @@ fn boottime_offset(offsets: &str) -> Option<i64> {
 }
 
 fn explain(path: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot tell which clock all processes share: {path}: {error}"))
+    io::Error::new(error.kind(), format!("cannot find out which clock all processes share: {path}: {error}"))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub fn open_or_create_at(dir: &File, name: &str, shared_with: Option<Account>) -
             created => return created,
         }
     }
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "another program keeps creating and deleting the file"))
 }
 
 /// Creates a file that must not exist, with exactly that access.

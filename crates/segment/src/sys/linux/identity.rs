@@ -5,7 +5,7 @@ use std::io;
 pub fn boot_id() -> io::Result<[u64; 2]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     parse_uuid(text.trim_end())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the boot id is no UUID"))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the boot id is not a UUID"))
 }
 
 fn parse_uuid(text: &str) -> Option<[u64; 2]> {

@@ -33,8 +33,7 @@ unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
     pub fn new(file: &File, len: usize) -> io::Result<SharedMap> {
-        let unfit =
-            || io::Error::new(io::ErrorKind::InvalidInput, "the file has not the length to be mapped");
+        let unfit = || io::Error::new(io::ErrorKind::InvalidInput, "the file is too short to be mapped");
         let whole = NonZeroUsize::new(len).ok_or_else(unfit)?;
         // Access to a page beyond the end of the file would raise SIGBUS instead of returning an error.
         if file.metadata()?.len() != len as u64 {

@@ -112,7 +112,7 @@ impl Helper {
             }
             line.clear();
         }
-        panic!("the helper ended without an answer");
+        panic!("the helper process ended without an answer");
     }
 
     /// Lets the helper run to its end, so that its test harness can still write its report.

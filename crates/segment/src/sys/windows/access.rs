@@ -67,8 +67,8 @@ impl Access {
                      \"*S-1-5-11\" \"*S-1-5-32-545\", or choose another with --dir",
                     self.me
                 ),
-                false => "use one of your own with --dir, which only you may write to, such as \
-                          AppData\\Local\\shmlimit in your profile"
+                false => "use --dir with a directory that only you may write to, such as AppData\\Local\\shmlimit in \
+                          your profile"
                     .to_owned(),
             };
             return Err(Distrust::new(
@@ -81,7 +81,7 @@ impl Access {
             [one] if purpose && (one.includes_me() || self.is_mine()) && (chosen || ours) => Some(one),
             [one, ..] if ours => {
                 return Err(Distrust::new(
-                    format!("{} may write to it, though it is not shared on purpose", one.name()),
+                    format!("{} may write to it, but it was not shared on purpose", one.name()),
                     "share it with a group of users with: shmlimit init NAME --shared-with GROUP (NAME is a limiter), or choose \
                      another with --dir",
                 ));
@@ -105,7 +105,7 @@ impl Access {
         }
         let stranger =
             self.strangers(|right| right.changes).find(|who| *who != owner && Some(*who) != shared_with)?;
-        Some(format!("others may write it ({} may)", stranger.name()))
+        Some(format!("other users may write to it ({} may)", stranger.name()))
     }
 
     pub fn permission_mismatch(&self, owner: Account, shared_with: Option<Account>) -> Option<String> {
@@ -200,7 +200,7 @@ pub fn why_closed(path: &Path) -> Option<Distrust> {
     let me = Account::me().ok().filter(|me| owner.is_ok_and(|owner| owner == *me));
     facts.is_dir().then(|| match me {
         Some(me) => Distrust::new(
-            "its access list does not let in this user, whose it is",
+            "its access list excludes its owner, who is this user",
             format!("change that with: icacls \"{{}}\" /grant \"*{me}:(OI)(CI)F\", or choose another with --dir"),
         ),
         None => Distrust::new(

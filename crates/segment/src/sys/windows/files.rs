@@ -122,7 +122,7 @@ pub fn open_or_create_at(dir: &File, name: &str, _shared_with: Option<Account>) 
             created => return created,
         }
     }
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "another program keeps creating and deleting the file"))
 }
 
 /// Creates a file that must not exist.

@@ -33,10 +33,7 @@ impl SharedMap {
     pub fn new(file: &File, len: usize) -> io::Result<SharedMap> {
         if len == 0 || file.metadata()?.len() != len as u64 {
             // A mapping that is longer than the file would extend the file.
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the file has not the length to be mapped",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is too short to be mapped"));
         }
         let map = MmapOptions::new().len(len).map_raw(file)?;
         let base = NonNull::new(map.as_mut_ptr().cast::<u64>())
