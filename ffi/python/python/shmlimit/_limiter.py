@@ -55,7 +55,7 @@ class Limiter(_shmlimit.Limiter):
         can, if the units stay the same and the file has room; otherwise use replace.
     group: processes of one group count as one when turns in the queue are given out.
     create: whether to create the limiter if it does not exist. False: raise Error of code "unknown_limiter"
-        instead.
+        instead. Settings are compared with those of the existing limiter either way: on_mismatch decides.
     replace: creates the limiter afresh and replaces an existing one; programs that use the old one move to the new
         one within a second.
     ignore_environment: ignores variables such as SHMLIMIT_RATE_BASE. Otherwise their changes apply to every program
