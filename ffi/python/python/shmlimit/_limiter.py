@@ -267,7 +267,7 @@ class Limiter(_shmlimit.Limiter):
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
+        self._blocks.leave(sys._getframe(1), self).__exit__(exc_type, exc_value, traceback)
 
     async def __aenter__(self) -> Grant:
         """Waits for a grant on asyncio or trio: `async with limiter as grant`. Otherwise like `with limiter`."""
@@ -283,7 +283,7 @@ class Limiter(_shmlimit.Limiter):
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
+        self._blocks.leave(sys._getframe(1), self).__exit__(exc_type, exc_value, traceback)
 
     async def _hold_back(self, grant: Grant) -> None:
         """Sleeps the delay of a leaky bucket."""
