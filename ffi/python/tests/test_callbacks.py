@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -207,3 +210,37 @@ def test_on_transition_is_not_called_without_a_breaker(directory):
     for _ in range(20):
         limiter.record(500)
     assert not told
+
+
+PRINTS = """
+import logging, sys
+from shmlimit import Limiter
+
+CONFIGURE
+limiter = Limiter("tmdb", on_refused=lambda refusal: 1 / 0)
+limiter.force("throttle")
+limiter.record(429, headers={"Retry-After": "30"})
+if CALLBACK:
+    try:
+        limiter.try_acquire()
+    except Exception:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    "configure, callback, shown",
+    [
+        ("", False, []),
+        ("", True, ["on_refused failed", "ZeroDivisionError"]),
+        ("logging.basicConfig()", True, ["state_transition", "gate_closed", "on_refused failed", "rate_base"]),
+        ("logging.getLogger('shmlimit').addHandler(logging.StreamHandler())", False, ["gate_closed", "rate_base"]),
+    ],
+)
+def test_only_a_program_that_configures_logging_shows_warnings(directory, configure, callback, shown):
+    program = PRINTS.replace("CONFIGURE", configure).replace("CALLBACK", str(callback))
+    variables = {**os.environ, "SHMLIMIT_RATE_BASE": "5"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=variables)
+    assert done.returncode == 0 and all(done.stderr.count(words) == 1 for words in shown), done.stderr
+    assert shown or done.stderr == ""
+    assert "gate_closed" in shown or "gate_closed" not in done.stderr

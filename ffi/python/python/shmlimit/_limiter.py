@@ -72,6 +72,7 @@ class Limiter(_shmlimit.Limiter):
     Callbacks run in the thread that makes the call (in asyncio: in the loop's thread), and the call goes on when
     they return. An exception in a callback is logged by the logger "shmlimit". Pauses, changed settings and the
     breaker's recovery are logged there as INFO; a closed gate, and a breaker that slows or stops calls, as WARNING.
+    A program that does not configure `logging` sees only the exceptions.
     """
 
     __slots__ = ("_blocks", "_callbacks")
@@ -137,9 +138,8 @@ class Limiter(_shmlimit.Limiter):
         limiter._deliver()
         changes = limiter.environment_changes
         if changes or replace:
-            from logging import getLogger
+            from ._log import log
 
-            log = getLogger("shmlimit")
             if replace:
                 log.info("%s: made afresh in %s; programs that use it go over to the new one", name, limiter.directory)
             for change in changes:
