@@ -153,8 +153,8 @@ impl Limiter {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
     }
 
-    /// Changes the rate while the limiter is in use, for all programs that share it. It sets limit and period of the one rule that
-    /// counts its unit, or of the rule of its name. What was spent stays spent. Returns the new policy.
+    /// Changes the rate while the limiter is in use, for all programs that share it. It sets limit and period of the
+    /// one rule that counts its unit, or of the rule of its name. What was spent stays spent. Returns the new policy.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

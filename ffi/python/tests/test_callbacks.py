@@ -144,6 +144,22 @@ def test_an_interrupt_in_a_callback_ends_the_call_and_takes_nothing(directory):
         assert limiter.snapshot().in_flight == 1 and not limiter.snapshot().queue
 
 
+def test_an_interrupt_in_a_callback_keeps_back_no_event(directory, caplog):
+    def interrupts(what):
+        raise KeyboardInterrupt
+
+    caplog.set_level(logging.INFO)
+    config = {"breaker.kind": "consecutive", "breaker.failure_threshold": 1}
+    limiter = Limiter("api", rate="9/s", settings=config, on_transition=interrupts)
+    with pytest.raises(KeyboardInterrupt):
+        limiter.record(429, headers={"Retry-After": "30"})
+    events = [record.shmlimit["event"] for record in caplog.records]
+    assert sorted(events) == ["gate_closed", "state_transition"]
+    # They were delivered once.
+    limiter.snapshot()
+    assert len(caplog.records) == 2
+
+
 def test_a_callback_may_use_the_limiter(directory):
     seen = []
     limiter = Limiter("api", rate="1/h", on_refused=lambda refusal: seen.append(limiter.snapshot().rules[0].remaining))

@@ -126,3 +126,15 @@ def test_metrics_are_in_the_text_format_of_prometheus(directory):
     text = limiter.metrics()
     assert 'shmlimit_up{limiter="api"} 1\n' in text
     assert 'shmlimit_granted_total{limiter="api"} 1\n' in text
+
+
+def test_an_update_ignores_an_invalid_variable_that_does_not_concern_the_limiter(directory, monkeypatch):
+    first = Limiter("api", rate="10/min")
+    Limiter("tmdb")
+    monkeypatch.setenv("SHMLIMIT_RATE_BASE", "fast")
+    # The variable belongs to the breaker with five states, which a limiter made from a rate does not have.
+    assert limits(Limiter("api", rate="5/min", on_mismatch="update")) == [("requests", 5, 60)] == limits(first)
+    for action in ("error", "adopt"):
+        assert limits(Limiter("api", rate="5/min", on_mismatch=action)) == limits(first)
+    with pytest.raises(ConfigError, match="SHMLIMIT_RATE_BASE"):
+        Limiter("tmdb", rate="5/s", on_mismatch="update")

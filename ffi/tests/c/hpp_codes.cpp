@@ -259,6 +259,13 @@ static void an_event_loop_steps_its_waits(Place &place)
     OK(code);
     CHECK(answer && *answer && !wait && queued() == 0);
     CHECK(wait.step(sleep, code) && code == errc::pending_done);
+    // A failure ends a wait like a refusal.
+    wait = api.enqueue({}, code);
+    CHECK(wait && !wait.step(sleep, code));
+    shmlimit::remove("steps", place.options(), true, code);
+    OK(code);
+    auto failed = wait.step(sleep, code);
+    CHECK(failed && !*failed && code == errc::unknown_limiter && !wait);
 }
 
 static void the_lists_of_a_snapshot_keep_it_alive(Place &place)

@@ -147,6 +147,11 @@ static void limiters_are_removed(void)
     IS(shmlimit_remove("removed", &where, 0), SHMLIMIT_UNKNOWN_LIMITER);
     SAYS("removed");
     has("removed", &options, 5, 5, 0);
+    /* Only the place in the options matters: nothing is shared, and no setting is read. */
+    where.shared_with = "no group has this name";
+    where.rate = "fast";
+    where.on_mismatch = 99;
+    where.flags = SHMLIMIT_OPEN_CREATE;
     IS(shmlimit_remove("removed", &where, 0), SHMLIMIT_OK);
     IS(shmlimit_remove("removed", &where, 1), SHMLIMIT_UNKNOWN_LIMITER);
     IS(shmlimit_remove(NULL, &where, 0), SHMLIMIT_NULL_POINTER);
