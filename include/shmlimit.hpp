@@ -218,6 +218,14 @@ public:
         text_ = text;
         is_set_ = true;
     }
+    // As one more element of a list.
+    void add(std::string_view text)
+    {
+        if (is_set_)
+            text_ += ", ";
+        text_ += text;
+        is_set_ = true;
+    }
     const char *pointer() const noexcept { return is_set_ ? text_.c_str() : nullptr; }
 
 private:
@@ -305,10 +313,10 @@ enum class on_mismatch : std::uint32_t {
 /// How to open a limiter. Without settings, an existing one is opened as it is, or one is created from the preset of its name.
 class options {
 public:
-    /// The rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". Several are
-    /// separated by commas: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the rate
+    /// Adds a rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". Several may
+    /// also be one text: "100/min, tokens=30k/min". Without a burst, no period anywhere has more than the rate
     /// (sliding_log). With one, a token bucket: a period may admit rate + burst.
-    options &rate(std::string_view text) { return rate_.set(text), *this; }
+    options &rate(std::string_view text) { return rate_.add(text), *this; }
     /// The most units that one rate allows at once. One period may then admit rate + burst.
     options &burst(std::uint64_t units) noexcept { return burst_ = units, *this; }
     /// The most calls in flight.
@@ -882,7 +890,8 @@ public:
     {
         return list<kept_range>(&shmlimit_snapshot::participants, &shmlimit_snapshot::participant_count);
     }
-    /// The calls that wait, in the order in which they will be served.
+    /// The calls that wait, in the order in which they will be served. name(priority(one.priority)) is the name of a
+    /// priority.
     range<shmlimit_waiter_snapshot> queue() const & noexcept
     {
         return list<range>(&shmlimit_snapshot::queue, &shmlimit_snapshot::queue_count);

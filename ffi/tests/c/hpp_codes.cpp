@@ -249,7 +249,7 @@ static void an_event_loop_steps_its_waits(Place &place)
         CHECK(wait && !wait.step(sleep, code) && sleep > 0s && queued() == 1);
         auto snapshot = api.snapshot(code);
         for (const auto &one : snapshot.queue())
-            CHECK(one.priority == SHMLIMIT_PRIORITY_USER && !shmlimit::known(one.gives_up_in_ns));
+            CHECK(name(shmlimit::priority(one.priority)) == "user" && !shmlimit::known(one.gives_up_in_ns));
     }
     CHECK(queued() == 0);
     auto wait = api.enqueue({}, code);
@@ -271,7 +271,10 @@ static void an_event_loop_steps_its_waits(Place &place)
 static void the_lists_of_a_snapshot_keep_it_alive(Place &place)
 {
     std::error_code code;
-    auto api = place.open("lists", place.options().rate("7/min, tokens=9/min"));
+    auto api = place.open("lists", place.options().rate("7/min").rate("tokens=9/min"));
+    auto same = shmlimit::limiter("lists", place.options().rate("7/min, tokens=9/min"), code);
+    OK(code);
+    same.close();
     // A snapshot without a name lives as long as the loop over one of its lists.
     std::string units;
     for (const auto &rule : api.snapshot(code).rules())
