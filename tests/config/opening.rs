@@ -7,14 +7,14 @@ use shmlimit::{
 use std::time::Duration;
 
 /// Opens limiters in a directory of their own.
-struct Home(tempfile::TempDir);
+pub struct Home(tempfile::TempDir);
 
 impl Home {
-    fn new() -> Home {
+    pub fn new() -> Home {
         Home(tempfile::tempdir().unwrap())
     }
 
-    fn builder(&self, name: &str) -> Builder {
+    pub fn builder(&self, name: &str) -> Builder {
         Limiter::builder(name).directory(self.0.path())
     }
 }
@@ -294,8 +294,11 @@ fn an_update_with_the_algorithm_that_the_rule_has_keeps_its_burst() {
 fn a_named_rate_with_a_unit_does_not_change_a_rule_of_another_unit() {
     let home = Home::new();
     let limiter = home.builder("llm").rate(Rate::per_minute(100).name("rpm")).open().unwrap();
-    let tokens = Rate::per_minute(30_000).unit("tokens").name("rpm");
-    assert!(limiter.set_rate(tokens).is_err());
+    let tokens = || Rate::per_minute(50).unit("tokens").name("rpm");
+    let update = home.builder("llm").rate(tokens()).on_mismatch(OnMismatch::Update).open();
+    for error in [limiter.set_rate(tokens()).unwrap_err(), update.unwrap_err()] {
+        assert!(error.to_string().contains("no rule is called rpm"), "{error}");
+    }
     assert_eq!(limiter.policy().unwrap().rules()[0].limit, 100);
 }
 
