@@ -1,7 +1,7 @@
 //! Changing the rate of a limiter in use, and what the errors say when that is not possible.
 
 use crate::opening::Home;
-use shmlimit::config::ConfigSource;
+use shmlimit::config::{self, ConfigSource, Overrides};
 use shmlimit::policy::PerSecond;
 use shmlimit::{Algorithm, Builder, Error, OnMismatch, Rate};
 
@@ -107,4 +107,26 @@ fn a_text_that_is_no_rate_says_what_is_wrong_with_it() {
     }
     let limiter = home.builder("api").rate("5/s").open().unwrap();
     says(limiter.set_rate("fast"), &["rate = fast: must be a whole number per time"]);
+}
+
+#[test]
+fn r147_a_log_keeps_its_room_when_settings_change() {
+    let home = Home::new();
+    let limiter = home.builder("api").rate("100/h").open().unwrap();
+    let few = || home.builder("api").concurrency(3).on_mismatch(OnMismatch::Update);
+    // A new limiter of 2000/h has room for 8000 entries. This one has 4096, and keeps them.
+    limiter.set_rate("2000/h").unwrap();
+    few().open().unwrap();
+    limiter.set("rate", "3000/h").unwrap();
+    few().rate("4000/h").open().unwrap();
+    assert_eq!(limiter.policy().unwrap().rules()[0].limit, 4000);
+    assert!(matches!(limiter.set_rate("5000/h"), Err(Error::DoesNotFit { .. })));
+    // The same holds for the functions that only compute a policy.
+    let policy = *limiter.policy().as_ref().unwrap();
+    let faster = Overrides { rates: vec![Rate::per_hour(2000)], ..Overrides::default() };
+    let fewer = Overrides { concurrency: Some(2), ..Overrides::default() };
+    for change in [&faster, &fewer] {
+        assert_eq!(config::update(&policy, change).unwrap().rules()[0].log_room, 4096);
+    }
+    assert_eq!(config::set(&policy, "rate", "2000/h").unwrap().rules()[0].log_room, 4096);
 }
