@@ -228,7 +228,8 @@ static void a_wait_can_be_stopped(Place &place)
     auto timeout = shmlimit::request().timeout(1ms);
     CHECK(api.acquire(shmlimit::request(timeout).stop(empty), code).refused().reason == shmlimit::reason::concurrency);
     bool (*none)() = nullptr;
-    CHECK(api.acquire(shmlimit::request(timeout).stop(full).stop(none), code).refused().reason == shmlimit::reason::concurrency);
+    timeout.stop(full).stop(none);
+    CHECK(api.acquire(timeout, code).refused().reason == shmlimit::reason::concurrency);
     held->release(code);
     CHECK(api.acquire(shmlimit::request().stop(always).stop(never), code));
 }
