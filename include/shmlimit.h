@@ -206,7 +206,10 @@ typedef struct shmlimit_setting {
     const char *value;
 } shmlimit_setting;
 
-/** Open the limiter only if it exists. Create neither it nor its directory. */
+/**
+ * Open the limiter only if it exists. Create neither it nor its directory. If the options name settings, they are
+ * compared as without this flag, and `on_mismatch` says what happens.
+ */
 #define SHMLIMIT_OPEN_EXISTING 1
 /** Create the limiter. If it exists, fail with SHMLIMIT_ALREADY_EXISTS. */
 #define SHMLIMIT_OPEN_CREATE 2

@@ -20,9 +20,9 @@
 // shmlimit::error. The one with a std::error_code at the end sets it, and last_error() has the message; with
 // -fno-exceptions there is only this form. A refusal is not a failure: it is a value.
 //
-// Limiters, grants, waits, snapshots and clocks can be moved, not copied, and clean up in their destructors. A
-// default-constructed or moved-from object is empty: a call on it fails with errc::closed, grant_done or pending_done.
-// Asking for a call allocates no memory. Threads, forks and signals: see the conventions in shmlimit.h.
+// Limiters, grants, waits and clocks can be moved, not copied, and clean up in their destructors. A moved-from or
+// default-constructed object is empty: a call on it, or a limiter on an empty clock, fails with errc::closed, grant_done
+// or pending_done. Asking for a call allocates no memory. Threads, forks and signals: see the conventions in shmlimit.h.
 #ifndef SHMLIMIT_HPP
 #define SHMLIMIT_HPP
 
@@ -33,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -200,12 +201,29 @@ template <class Call> std::string text(Call &&call, std::error_code &code)
     return ok ? text.get() : "";
 }
 
+// Whether a callable object returns true. One that can be empty, such as std::function, says so by its operator bool.
+template <class Function> bool call(Function &function)
+{
+    if constexpr (std::is_constructible_v<bool, Function &> && !std::is_convertible_v<Function &, bool>)
+        return static_cast<bool>(function) && static_cast<bool>(function());
+    else
+        return static_cast<bool>(function());
+}
+
 // A text that may be missing. (GCC 12 warns about a std::optional<std::string> with the address sanitizer.)
 class optional_text {
 public:
     void set(std::string_view text)
     {
         text_ = text;
+        is_set_ = true;
+    }
+    // As one more element of a list.
+    void add(std::string_view text)
+    {
+        if (is_set_)
+            text_ += ", ";
+        text_ += text;
         is_set_ = true;
     }
     const char *pointer() const noexcept { return is_set_ ? text_.c_str() : nullptr; }
@@ -295,10 +313,10 @@ enum class on_mismatch : std::uint32_t {
 /// How to open a limiter. Without settings, an existing one is opened as it is, or one is created from the preset of its name.
 class options {
 public:
-    /// The rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". Several
-    /// are separated by commas: "100/min, tokens=30k/min". Without a burst, no period, wherever it begins, exceeds
-    /// the rate (sliding_log). With a burst, it is a token bucket: a period may admit rate + burst.
-    options &rate(std::string_view text) { return rate_.set(text), *this; }
+    /// Adds a rate: a number and a time, such as "10/s", "40/10s" or "1000/day", with a unit "tokens=30k/min". One text
+    /// may also name several: "100/min, tokens=30k/min". Without a burst, no period, wherever it begins, exceeds the rate
+    /// (sliding_log). With a burst, it is a token bucket: a period may admit rate + burst.
+    options &rate(std::string_view text) { return rate_.add(text), *this; }
     /// The most units that one rate allows at once. One period may then admit rate + burst.
     options &burst(std::uint64_t units) noexcept { return burst_ = units, *this; }
     /// The most calls in flight.
@@ -322,9 +340,14 @@ public:
     options &group(std::string_view name) { return group_.set(name), *this; }
     /// Shares the directory with a group of users, or on Windows also with a user.
     options &shared_with(std::string_view name) { return shared_with_.set(name), *this; }
-    /// Takes the time from a test's clock. The options need a directory too.
-    options &test_clock(const shmlimit::test_clock &clock) noexcept { return clock_ = clock.handle(), *this; }
-    /// Opens the limiter only if it exists.
+    /// Takes the time from a test's clock. The options need a directory too. An empty clock fails with errc::closed.
+    options &test_clock(const shmlimit::test_clock &clock) noexcept
+    {
+        // NULL would mean the clock of the machine. No clock has the number 1.
+        auto none = reinterpret_cast<const shmlimit_test_clock *>(std::uintptr_t(1));
+        return clock_ = clock.handle() == nullptr ? none : clock.handle(), *this;
+    }
+    /// Opens the limiter only if it exists. Settings are compared as without this: on_mismatch() decides.
     options &open_existing() noexcept { return flag(SHMLIMIT_OPEN_EXISTING); }
     /// Creates the limiter, and fails with errc::already_exists if it exists.
     options &create() noexcept { return flag(SHMLIMIT_OPEN_CREATE); }
@@ -423,8 +446,8 @@ public:
     {
         return stop_ = function, context_ = context, plain_ = nullptr, *this;
     }
-    /// A function that ends the wait when it returns true. It must not throw.
-    request &stop(bool (*function)()) noexcept { return plain_ = function, *this; }
+    /// A function that ends the wait when it returns true; nullptr for none. It must not throw.
+    request &stop(bool (*function)()) noexcept { return stop(nullptr, nullptr), plain_ = function, *this; }
     /// A flag that ends the wait when it is true. The flag must live until the wait is over.
     request &stop(const std::atomic<bool> &flag) noexcept
     {
@@ -432,10 +455,11 @@ public:
         return stop([](void *one) noexcept -> int { return static_cast<std::atomic<bool> *>(one)->load(); }, context);
     }
     /// An object that ends the wait when its operator() returns true. It must not throw, and live until the wait is over.
+    /// An empty std::function ends nothing.
     template <class Function, class = std::enable_if_t<std::is_object_v<Function> && std::is_invocable_r_v<bool, Function &>>>
     request &stop(Function &function) noexcept
     {
-        return stop([](void *one) noexcept -> int { return (*static_cast<Function *>(one))() ? 1 : 0; },
+        return stop([](void *one) noexcept -> int { return detail::call(*static_cast<Function *>(one)) ? 1 : 0; },
                     const_cast<void *>(static_cast<const void *>(&function)));
     }
 
@@ -768,23 +792,38 @@ private:
 
 // ---- Looking at limiters
 
-/// A list of a snapshot, for range-based for.
+/// A list of a snapshot, for range-based for and algorithms. It keeps the snapshot alive: elements and their texts live
+/// as long as the snapshot or one of its lists.
 template <class T> class range {
 public:
     class iterator {
     public:
-        explicit iterator(const T *const *at) noexcept : at_(at) {}
-        const T &operator*() const noexcept { return **at_; }
-        const T *operator->() const noexcept { return *at_; }
+        using iterator_category = std::forward_iterator_tag;
+        using value_type = T;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const T *;
+        using reference = const T &;
+
+        explicit iterator(const T *const *at = nullptr) noexcept : at_(at) {}
+        reference operator*() const noexcept { return **at_; }
+        pointer operator->() const noexcept { return *at_; }
         iterator &operator++() noexcept { return ++at_, *this; }
+        iterator operator++(int) noexcept { return iterator(at_++); }
         bool operator==(const iterator &other) const noexcept { return at_ == other.at_; }
         bool operator!=(const iterator &other) const noexcept { return at_ != other.at_; }
 
     private:
         const T *const *at_;
     };
+    using value_type = T;
+    using const_iterator = iterator;
 
-    range(const T *const *first, std::size_t count) noexcept : first_(first), count_(count) {}
+    /// An empty list.
+    range() noexcept = default;
+    range(std::shared_ptr<const shmlimit_snapshot> owner, const T *const *first, std::size_t count) noexcept
+        : owner_(std::move(owner)), first_(first), count_(count)
+    {
+    }
     std::size_t size() const noexcept { return count_; }
     bool empty() const noexcept { return count_ == 0; }
     const T &operator[](std::size_t i) const noexcept { return *first_[i]; }
@@ -792,19 +831,40 @@ public:
     iterator end() const noexcept { return iterator(count_ == 0 ? first_ : first_ + count_); }
 
 private:
-    const T *const *first_;
-    std::size_t count_;
+    std::shared_ptr<const shmlimit_snapshot> owner_;
+    const T *const *first_ = nullptr;
+    std::size_t count_ = 0;
 };
 
-/// A limiter at one moment. `->` leads to the fields of shmlimit_snapshot; known() makes a duration of those in _ns.
-/// Fields and lists are part of the snapshot and end with it. So a snapshot needs a name before it can be read: with
-/// `auto snapshot = api.snapshot();`, read `snapshot->in_flight`. `api.snapshot()->in_flight` does not compile.
+/// A list of a snapshot without a name. It may be the last that keeps the snapshot alive, so it needs a name before an
+/// element can be read: `auto rules = api.snapshot().rules();`. Range-based for needs none.
+template <class T> class kept_range : public range<T> {
+public:
+    using typename range<T>::iterator;
+    using range<T>::range;
+    const T &operator[](std::size_t i) const & noexcept { return range<T>::operator[](i); }
+    const T &operator[](std::size_t i) const && = delete;
+    iterator begin() const & noexcept { return range<T>::begin(); }
+    iterator begin() const && = delete;
+    iterator end() const & noexcept { return range<T>::end(); }
+    iterator end() const && = delete;
+};
+
+/// A limiter at one moment. `->` leads to the fields of shmlimit_snapshot; known() makes a duration of those in _ns. A
+/// copy is the same moment.
+/// Fields end with the snapshot and its copies. So a snapshot needs a name before a field can be read: with
+/// `auto snapshot = api.snapshot();`, read `snapshot->in_flight`. `api.snapshot()->in_flight` does not compile. Lists
+/// need no name: `for (const auto &waiter : api.snapshot().queue())`.
 class [[nodiscard]] snapshot {
 public:
     /// Takes over a snapshot of shmlimit.h.
-    explicit snapshot(const shmlimit_snapshot *raw = nullptr) noexcept : raw_(raw) {}
+    explicit snapshot(const shmlimit_snapshot *raw = nullptr)
+    {
+        if (raw != nullptr)
+            raw_.reset(raw, [](const shmlimit_snapshot *one) { shmlimit_snapshot_free(one); });
+    }
 
-    /// Whether there is a snapshot. There is none after a failure.
+    /// Whether there is a snapshot. There is none after a failure. Its lists are empty then.
     explicit operator bool() const noexcept { return raw_ != nullptr; }
     /// The fields.
     const shmlimit_snapshot *operator->() const & noexcept { return raw_.get(); }
@@ -813,39 +873,69 @@ public:
     const shmlimit_snapshot &operator*() const & noexcept { return *raw_; }
     const shmlimit_snapshot &operator*() const && = delete;
     /// The rules, in the order of the configuration.
-    range<shmlimit_rule_snapshot> rules() const & noexcept { return {raw_->rules, raw_->rule_count}; }
-    range<shmlimit_rule_snapshot> rules() const && = delete;
+    range<shmlimit_rule_snapshot> rules() const & noexcept
+    {
+        return list<range>(&shmlimit_snapshot::rules, &shmlimit_snapshot::rule_count);
+    }
+    kept_range<shmlimit_rule_snapshot> rules() const && noexcept
+    {
+        return list<kept_range>(&shmlimit_snapshot::rules, &shmlimit_snapshot::rule_count);
+    }
     /// The processes that are attached and alive.
     range<shmlimit_participant_snapshot> participants() const & noexcept
     {
-        return {raw_->participants, raw_->participant_count};
+        return list<range>(&shmlimit_snapshot::participants, &shmlimit_snapshot::participant_count);
     }
-    range<shmlimit_participant_snapshot> participants() const && = delete;
-    /// The calls that wait, in the order in which they will be served.
-    range<shmlimit_waiter_snapshot> queue() const & noexcept { return {raw_->queue, raw_->queue_count}; }
-    range<shmlimit_waiter_snapshot> queue() const && = delete;
+    kept_range<shmlimit_participant_snapshot> participants() const && noexcept
+    {
+        return list<kept_range>(&shmlimit_snapshot::participants, &shmlimit_snapshot::participant_count);
+    }
+    /// The calls that wait, in the order in which they will be served. name(priority(one.priority)) is the name of a
+    /// priority.
+    range<shmlimit_waiter_snapshot> queue() const & noexcept
+    {
+        return list<range>(&shmlimit_snapshot::queue, &shmlimit_snapshot::queue_count);
+    }
+    kept_range<shmlimit_waiter_snapshot> queue() const && noexcept
+    {
+        return list<kept_range>(&shmlimit_snapshot::queue, &shmlimit_snapshot::queue_count);
+    }
     /// Each window of the provider, as response headers described it.
     range<shmlimit_pace_window_snapshot> pace_windows() const & noexcept
     {
-        return {raw_->pace_windows, raw_->pace_window_count};
+        return list<range>(&shmlimit_snapshot::pace_windows, &shmlimit_snapshot::pace_window_count);
     }
-    range<shmlimit_pace_window_snapshot> pace_windows() const && = delete;
+    kept_range<shmlimit_pace_window_snapshot> pace_windows() const && noexcept
+    {
+        return list<kept_range>(&shmlimit_snapshot::pace_windows, &shmlimit_snapshot::pace_window_count);
+    }
     /// The newest changes of the breaker's state, the newest last.
     range<shmlimit_transition_snapshot> transitions() const & noexcept
     {
-        return {raw_->transitions, raw_->transition_count};
+        return list<range>(&shmlimit_snapshot::transitions, &shmlimit_snapshot::transition_count);
     }
-    range<shmlimit_transition_snapshot> transitions() const && = delete;
+    kept_range<shmlimit_transition_snapshot> transitions() const && noexcept
+    {
+        return list<kept_range>(&shmlimit_snapshot::transitions, &shmlimit_snapshot::transition_count);
+    }
     /// How often calls ended with each status or error.
-    range<shmlimit_code_count> codes() const & noexcept { return {raw_->codes, raw_->code_count}; }
-    range<shmlimit_code_count> codes() const && = delete;
+    range<shmlimit_code_count> codes() const & noexcept
+    {
+        return list<range>(&shmlimit_snapshot::codes, &shmlimit_snapshot::code_count);
+    }
+    kept_range<shmlimit_code_count> codes() const && noexcept
+    {
+        return list<kept_range>(&shmlimit_snapshot::codes, &shmlimit_snapshot::code_count);
+    }
 
 private:
-    struct deleter {
-        void operator()(const shmlimit_snapshot *raw) const noexcept { shmlimit_snapshot_free(raw); }
-    };
+    template <template <class> class List, class T>
+    List<T> list(const T *const *shmlimit_snapshot::*first, std::size_t shmlimit_snapshot::*count) const noexcept
+    {
+        return raw_ == nullptr ? List<T>() : List<T>(raw_, (*raw_).*first, (*raw_).*count);
+    }
 
-    std::unique_ptr<const shmlimit_snapshot, deleter> raw_;
+    std::shared_ptr<const shmlimit_snapshot> raw_;
 };
 
 // ---- Limiters
@@ -967,7 +1057,7 @@ public:
         return detail::text([&](char **text) { return shmlimit_metrics(handle_, text); }, code);
     }
     /// Takes a snapshot: settings, counts, processes, queue, breaker.
-    [[nodiscard]] shmlimit::snapshot snapshot(std::error_code &code) const noexcept
+    [[nodiscard]] shmlimit::snapshot snapshot(std::error_code &code) const
     {
         const shmlimit_snapshot *raw = nullptr;
         detail::done(shmlimit_snapshot_take(handle_, &raw), code);

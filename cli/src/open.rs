@@ -131,8 +131,8 @@ pub fn unknown_limiter(location: &Location, name: &str) -> Failure {
 }
 
 /// Reports that there is no limiter to remove. The advice to create it would be wrong here.
-pub fn nothing_to_remove(place: &Place, name: &str) -> Failure {
-    match unknown_limiter(place, name) {
+pub fn nothing_to_remove(location: &Location, name: &str) -> Failure {
+    match unknown_limiter(location, name) {
         Failure::Usage(message) => {
             let first = message.lines().next().unwrap_or_default();
             Failure::Usage(first.split("; it is a preset").next().unwrap_or_default().to_owned())

@@ -34,7 +34,8 @@ pub struct shmlimit_setting {
     pub value: *const c_char,
 }
 
-/// Open the limiter only if it exists. Create neither it nor its directory.
+/// Open the limiter only if it exists. Create neither it nor its directory. If the options name settings, they are
+/// compared as without this flag, and `on_mismatch` says what happens.
 pub const SHMLIMIT_OPEN_EXISTING: u32 = 1;
 /// Create the limiter. If it exists, fail with SHMLIMIT_ALREADY_EXISTS.
 pub const SHMLIMIT_OPEN_CREATE: u32 = 2;

@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 STRICT = ["-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(ROOT / "include")]
-TESTS = ["arguments", "cancel", "codes", "forks", "handles", "nothing_left", "opening", "paths", "processes", "smoke", "snapshot", "threads", "waits"]
+TESTS = ["arguments", "cancel", "codes", "forks", "handles", "nothing_left", "opening", "paths", "processes", "smoke",
+         "snapshot", "test_clock", "threads", "waits"]
 # Windows has neither fork nor pthread_cancel.
 ONLY_ON = {"cancel": "linux", "forks": "linux"}
 

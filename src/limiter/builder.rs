@@ -176,7 +176,8 @@ impl Builder {
         self
     }
 
-    /// What [`open`](Self::open) does if the limiter exists with other settings. Default: [`OnMismatch::Error`].
+    /// What [`open`](Self::open) and [`open_existing`](Self::open_existing) do if the limiter exists with other
+    /// settings. Default: [`OnMismatch::Error`].
     ///
     /// With [`OnMismatch::Update`], single settings (a rate, a burst, a concurrency, an algorithm, a setting of
     /// `ConfigSource`) change only what they name. A policy, a preset or a configuration file replaces the whole

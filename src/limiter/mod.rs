@@ -20,6 +20,7 @@ mod outcome_code;
 mod owned;
 mod pause;
 mod pending;
+mod reconcile;
 mod remove;
 mod request;
 pub mod schema;

@@ -1,14 +1,13 @@
 //! Opens a limiter: finds it or creates it, and applies the requested settings.
 
 use super::Limiter;
-use super::builder::{Builder, OnMismatch};
+use super::builder::Builder;
 use super::events;
+use super::reconcile::Requested;
 use super::segment_chain::LimiterSegment;
 use super::waiter::Group;
-use crate::environment::{Change, Patch};
-use crate::{ConfigError, describe, presets};
+use crate::presets;
 use shmlimit_kernel::Policy;
-use shmlimit_kernel::policy::BreakerKind;
 use shmlimit_segment::Error;
 use shmlimit_segment::directory::{Allowances, Directory, PreviousLimiter};
 use shmlimit_segment::file::create::{self, Creation};
@@ -36,109 +35,62 @@ impl Builder {
     }
 
     fn open_now(&self) -> Result<Limiter, Error> {
-        let wanted = match self.wanted() {
-            // Single settings go on top of those of an existing limiter. They may not be enough for a new one.
-            Err(lacking) if self.on_mismatch != OnMismatch::Error && is_not_one_rule(&lacking) => {
-                return self.open_lacking(lacking);
-            }
-            wanted => wanted?,
-        };
-        let make = match wanted {
-            Some(policy) => Some(policy),
-            None => presets::policy(&self.name).transpose()?,
+        let requested = self.requested()?;
+        let make = match &requested {
+            Requested::Nothing => presets::policy(&self.name).transpose()?,
+            Requested::Policy(policy) => Some(**policy),
+            Requested::Lacking(_) => None,
         };
         // Without a policy for a new limiter, the limiter and its directory must exist.
-        let Some(make) = make else { return self.open_existing_now() };
+        let Some(make) = make else {
+            return match (self.existing(), requested) {
+                (Err(error), Requested::Lacking(lacking)) if is_absent(&error) => Err(lacking),
+                (found, requested) => self.reconciled(found?, &requested),
+            };
+        };
         let (name, directory) = self.locate(true)?;
         let mut used_up = false;
         // An invalid environment variable must fail before anything is created. The changes that valid ones make are
         // applied and returned below.
         self.patched(&make)?;
         let segment = open_or_create(&directory, &name, self.bounds, Some(make), &mut used_up)?;
-        let changes = match wanted {
-            Some(_) if self.on_mismatch == OnMismatch::Update => self.update(&name, &directory, &segment)?,
-            Some(wanted) if self.on_mismatch == OnMismatch::Error => {
-                self.check(&name, &directory, &segment, &wanted)?;
-                self.patch(&segment)?
-            }
-            _ => self.patch(&segment)?,
-        };
+        let changes = self.reconcile(&name, &directory, &segment, &requested)?;
         let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
         Ok(limiter.after_changes(changes).noting_used_up(used_up))
     }
 
-    /// Opens an existing limiter. If it does not exist, the error is `lacking`, which says what a new one needs.
-    fn open_lacking(&self, lacking: Error) -> Result<Limiter, Error> {
-        let opened = self.locate(false).and_then(|(name, directory)| {
-            let segment = open_segment(&directory, &name, self.bounds)?;
-            Ok((name, directory, segment))
-        });
-        let (name, directory, segment) = match opened {
-            Err(Error::UnknownLimiter { .. }) => return Err(lacking),
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Err(lacking),
-            opened => opened?,
-        };
-        let changes = match self.on_mismatch {
-            OnMismatch::Update => self.update(&name, &directory, &segment)?,
-            _ => self.patch(&segment)?,
-        };
-        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
+    /// Finds the existing limiter. Creates neither it nor its directory.
+    fn existing(&self) -> Result<(LimiterName, Directory, Segment), Error> {
+        let (name, directory) = self.locate(false)?;
+        let segment = open_segment(&directory, &name, self.bounds)?;
+        Ok((name, directory, segment))
+    }
+
+    /// The handle of an existing limiter, after [`reconcile`](Self::reconcile).
+    fn reconciled(
+        &self,
+        (name, directory, segment): (LimiterName, Directory, Segment),
+        requested: &Requested,
+    ) -> Result<Limiter, Error> {
+        let changes = self.reconcile(&name, &directory, &segment, requested)?;
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.observer)?;
         Ok(limiter.after_changes(changes))
     }
 
-    /// Fails if the limiter has another policy.
-    fn check(
-        &self,
-        name: &LimiterName,
-        directory: &Directory,
-        segment: &Segment,
-        wanted: &Policy,
-    ) -> Result<(), Error> {
-        let stored = segment.policy()?;
-        let (there, wanted) = (self.patched(&stored)?, self.patched(wanted)?);
-        if there == wanted {
-            return Ok(());
-        }
-        let differences = describe::differences(&there, &wanted);
-        let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
-        // Single settings change only the keys that they name. So an update with them may be impossible although the
-        // whole policy would fit.
-        let updatable = match self.updated(&stored) {
-            Ok(updated) => segment.takes(&self.patched(&updated)?)?,
-            Err(_) => false,
-        };
-        Err(Error::ConfigMismatch { name, directory, differences, updatable })
-    }
-
-    /// Changes a limiter in use to the requested settings, and keeps the counts of its rules (R144). Returns what
-    /// the environment changed in it.
-    fn update(
-        &self,
-        name: &LimiterName,
-        directory: &Directory,
-        segment: &Segment,
-    ) -> Result<Vec<Change>, Error> {
-        let changed = segment.change_policy(|there| {
-            let updated = self.updated(there).map_err(|error| does_not_fit(name, directory, error))?;
-            self.patched(&updated)
-        })?;
-        events::changed(name.as_str(), &changed);
-        // Variables change only limiters with the five-state breaker. For other limiters an invalid variable is
-        // ignored.
-        if !self.environment || changed.policy.breaker().kind() != BreakerKind::Fsm {
-            return Ok(Vec::new());
-        }
-        Ok(Patch::read()?.changes(&changed.before, &changed.policy))
-    }
-
     /// Opens the limiter only if it exists. Creates neither the limiter nor its directory.
+    ///
+    /// Without a policy and settings, the limiter is used as it is. Otherwise they are compared with those of the
+    /// limiter, and [`on_mismatch`](Self::on_mismatch) decides, as in [`open`](Self::open).
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
     /// use shmlimit::{Error, Limiter};
     ///
-    /// let builder = Limiter::builder("api").directory(directory.path());
-    /// assert!(matches!(builder.open_existing(), Err(Error::UnknownLimiter { .. })));
+    /// let builder = || Limiter::builder("api").directory(directory.path());
+    /// assert!(matches!(builder().open_existing(), Err(Error::UnknownLimiter { .. })));
+    /// builder().rate("100/min").create()?;
+    /// assert!(matches!(builder().rate("60/min").open_existing(), Err(Error::ConfigMismatch { .. })));
+    /// assert_eq!(builder().open_existing()?.policy()?.rules()[0].limit, 100);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open_existing(self) -> Result<Limiter, Error> {
@@ -146,11 +98,8 @@ impl Builder {
     }
 
     fn open_existing_now(&self) -> Result<Limiter, Error> {
-        let (name, directory) = self.locate(false)?;
-        let segment = open_segment(&directory, &name, self.bounds)?;
-        let changes = self.patch(&segment)?;
-        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.observer)?;
-        Ok(limiter.after_changes(changes))
+        let requested = self.requested()?;
+        self.reconciled(self.existing()?, &requested)
     }
 
     /// Creates the limiter. Fails if it exists already.
@@ -225,22 +174,6 @@ impl Builder {
         self.patched(&policy)
     }
 
-    /// The policy after the environment is applied.
-    fn patched(&self, policy: &Policy) -> Result<Policy, Error> {
-        if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
-    }
-
-    /// Applies the environment as an operator's change (R110) for all processes, logs it, and returns it.
-    fn patch(&self, segment: &Segment) -> Result<Vec<Change>, Error> {
-        let there = segment.policy()?;
-        if self.patched(&there)? == there {
-            return Ok(Vec::new());
-        }
-        let changed = segment.change_policy(|there| self.patched(there))?;
-        events::patched(&self.name, &changed);
-        Ok(Patch::read()?.changes(&changed.before, &changed.policy))
-    }
-
     pub(super) fn locate(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
         let name = LimiterName::new(&self.name)?;
         self.check_test_directory()?;
@@ -261,31 +194,13 @@ impl Builder {
     }
 }
 
-/// Whether the error is about settings for one rule in a configuration without a rule.
-fn is_not_one_rule(error: &Error) -> bool {
+/// Whether the error says that the limiter, or its directory, does not exist.
+fn is_absent(error: &Error) -> bool {
     match error {
-        Error::Config(why) => matches!(why.downcast_ref(), Some(ConfigError::NotOneRule { .. })),
+        Error::UnknownLimiter { .. } => true,
+        Error::Io { source, .. } => source.kind() == ErrorKind::NotFound,
         _ => false,
     }
-}
-
-/// Settings that only a new limiter can have, as an [`Error::DoesNotFit`].
-fn does_not_fit(name: &LimiterName, directory: &Directory, error: Error) -> Error {
-    let problem = match &error {
-        Error::Config(why) => match why.downcast_ref() {
-            Some(ConfigError::NotChangeable { key }) => {
-                format!("{key} cannot be changed in a limiter that is in use")
-            }
-            Some(ConfigError::Absent { key, problem }) => format!("{key}: {problem}"),
-            Some(ConfigError::NoBurst { key, rule, algorithm, .. }) => {
-                format!("{key}: rule {rule} is a {algorithm}, which has no burst")
-            }
-            _ => return error,
-        },
-        _ => return error,
-    };
-    let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
-    Error::DoesNotFit { name, directory, problem }
 }
 
 /// Opens the limiter again if it was replaced between opening and first use.

@@ -1,5 +1,6 @@
 //! Limiter files, single settings, environment variables, presets and response headers.
 
+mod changing;
 mod environment;
 mod headers;
 mod hostile_headers;

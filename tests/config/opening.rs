@@ -7,14 +7,14 @@ use shmlimit::{
 use std::time::Duration;
 
 /// Opens limiters in a directory of their own.
-struct Home(tempfile::TempDir);
+pub struct Home(tempfile::TempDir);
 
 impl Home {
-    fn new() -> Home {
+    pub fn new() -> Home {
         Home(tempfile::tempdir().unwrap())
     }
 
-    fn builder(&self, name: &str) -> Builder {
+    pub fn builder(&self, name: &str) -> Builder {
         Limiter::builder(name).directory(self.0.path())
     }
 }
@@ -294,7 +294,68 @@ fn an_update_with_the_algorithm_that_the_rule_has_keeps_its_burst() {
 fn a_named_rate_with_a_unit_does_not_change_a_rule_of_another_unit() {
     let home = Home::new();
     let limiter = home.builder("llm").rate(Rate::per_minute(100).name("rpm")).open().unwrap();
-    let tokens = Rate::per_minute(30_000).unit("tokens").name("rpm");
-    assert!(limiter.set_rate(tokens).is_err());
+    let tokens = || Rate::per_minute(50).unit("tokens").name("rpm");
+    let update = home.builder("llm").rate(tokens()).on_mismatch(OnMismatch::Update).open();
+    for error in [limiter.set_rate(tokens()).unwrap_err(), update.unwrap_err()] {
+        assert!(error.to_string().contains("no rule is called rpm"), "{error}");
+    }
     assert_eq!(limiter.policy().unwrap().rules()[0].limit, 100);
+}
+
+#[test]
+fn r144_open_existing_compares_the_settings_like_open() {
+    let home = Home::new();
+    let first = home.builder("api").rate("100/h").concurrency(4).open().unwrap();
+    let existing = |builder: Builder, action| builder.on_mismatch(action).open_existing();
+    let asked = || home.builder("api").rate("60/h").concurrency(4);
+    let limit = || first.policy().unwrap().rules()[0].limit;
+
+    let error = existing(asked(), OnMismatch::Error).unwrap_err();
+    assert!(matches!(error, Error::ConfigMismatch { updatable: true, .. }), "{error}");
+    let policy = *home.builder("other").rate("60/h").open().unwrap().policy().as_ref().unwrap();
+    let error = existing(home.builder("api").policy(policy), OnMismatch::Error).unwrap_err();
+    assert!(matches!(error, Error::ConfigMismatch { .. }), "{error}");
+    let text = ConfigSource::default().text("concurrency = 9");
+    let error = existing(home.builder("api").config(text), OnMismatch::Error).unwrap_err();
+    assert!(matches!(error, Error::ConfigMismatch { .. }), "{error}");
+    assert!(existing(asked().rate("fast"), OnMismatch::Adopt).is_err());
+    assert_eq!((existing(asked(), OnMismatch::Adopt).is_ok(), limit()), (true, 100));
+    assert_eq!((existing(asked(), OnMismatch::Update).is_ok(), limit()), (true, 60));
+    assert!(existing(asked(), OnMismatch::Error).is_ok(), "the settings are those of the limiter now");
+    let error = existing(home.builder("api").algorithm(Algorithm::Gcra), OnMismatch::Update).unwrap_err();
+    assert!(matches!(error, Error::DoesNotFit { .. }), "{error}");
+}
+
+#[test]
+fn open_existing_without_settings_compares_nothing() {
+    let home = Home::new();
+    home.builder("tmdb").rate("7/h").open().unwrap();
+    for action in [OnMismatch::Error, OnMismatch::Adopt, OnMismatch::Update] {
+        let limiter = home.builder("tmdb").on_mismatch(action).open_existing().unwrap();
+        assert_eq!(limiter.policy().unwrap().rules()[0].limit, 7, "the preset of this name is not asked for");
+    }
+}
+
+#[test]
+fn open_existing_never_makes_a_limiter_or_its_directory() {
+    let home = Home::new();
+    let place = home.0.path().join("below");
+    for action in [OnMismatch::Error, OnMismatch::Adopt, OnMismatch::Update] {
+        for builder in [home.builder("api"), home.builder("api").rate("1/s"), home.builder("tmdb")] {
+            let error = builder.on_mismatch(action).open_existing().unwrap_err();
+            assert!(matches!(error, Error::UnknownLimiter { .. }), "{error}");
+        }
+        let elsewhere = Limiter::builder("api").directory(&place).rate("1/s").on_mismatch(action);
+        assert!(elsewhere.open_existing().is_err() && !place.exists());
+    }
+    // What a new limiter would lack does not matter where none is made.
+    let update = home.builder("api").burst(5).on_mismatch(OnMismatch::Update);
+    assert!(matches!(update.open_existing(), Err(Error::UnknownLimiter { .. })));
+    assert_eq!(
+        std::fs::read_dir(home.0.path())
+            .unwrap()
+            .filter(|file| { file.as_ref().unwrap().path().extension().is_some_and(|end| end == "shm") })
+            .count(),
+        0
+    );
 }

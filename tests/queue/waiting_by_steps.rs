@@ -138,3 +138,21 @@ fn a_call_that_is_not_cancelled_is_granted_in_its_turn() {
         assert!(waiter.join().unwrap());
     });
 }
+
+/// The sleep in `stop` is the work of a slow callback.
+#[test]
+fn the_time_that_the_cancel_callback_takes_is_part_of_the_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = Limiter::builder("slow").directory(directory.path()).rate("1/s").open().unwrap();
+    limiter.acquire(&Request::new()).unwrap().release().unwrap();
+    let asked = AtomicU32::new(0);
+    let stop = || {
+        if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            std::thread::sleep(Duration::from_millis(1100));
+        }
+        false
+    };
+    let grant = limiter.acquire_cancellable(&Request::new(), stop).unwrap();
+    // The rate admits the call when `stop` returns. A whole second more would ask ten times.
+    assert!(grant.is_some() && asked.load(Ordering::Relaxed) <= 4, "asked {asked:?} times");
+}

@@ -175,7 +175,8 @@ fn point_in_time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<System
             return Err(wrong_type(name, wanted, value));
         };
         if value.getattr("tzinfo").is_ok_and(|zone| zone.is_none()) {
-            let problem = "must be an aware datetime, but it has no time zone";
+            let problem =
+                "must be an aware datetime, such as datetime.now(timezone.utc): this one has no time zone";
             return Err(PyValueError::new_err(format!("{name} {problem}")));
         }
         time.call0()?.extract().map_err(|_| wrong_type(name, wanted, value))?

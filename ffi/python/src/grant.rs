@@ -6,6 +6,7 @@ use crate::limiter::Limiter;
 use crate::method::{self, Arguments, Method, OfLimiter, detach_if_busy};
 use crate::outcome::Ended;
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use shmlimit::OwnedGrant;
 use std::ffi::CStr;
@@ -85,6 +86,12 @@ impl Grant {
     #[getter]
     fn limiter<'py>(&self, py: Python<'py>) -> &Bound<'py, Limiter> {
         self.limiter.bind(py)
+    }
+
+    /// A subclass of Limiter may keep its own grant. Python's collector then finds the cycle, and breaks it in the
+    /// limiter: without an attribute of its own, a grant needs no `__clear__`.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.limiter)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

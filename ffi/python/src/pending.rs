@@ -7,6 +7,7 @@ use crate::limiter::Limiter;
 use crate::listeners::{self, WaitNotice};
 use crate::method::detach_if_busy;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use shmlimit::Step;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,6 +67,11 @@ impl EnqueuedCall {
             }
             Err(error) => Err(listeners::refused(limiter, &handle, &error)),
         }
+    }
+
+    /// As that of `Grant`: the limiter may keep its own waiting call.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.limiter)
     }
 
     /// Leaves the queue, if the call is in it.

@@ -209,12 +209,11 @@ def test_a_block_left_by_another_thread_gives_its_permit_back(directory):
             assert held(limiter) == 2
             other.submit(block.__exit__, None, None, None).result()
             assert grant.done and not mine.done and held(limiter) == 1
-            # Entered by hand, in frames that have ended: each exit gives some grant back, and after the last exit
-            # all are back.
-            pool.submit(limiter.__enter__).result()
+            # Entered by hand, in frames that have ended.
+            grant = pool.submit(enter, limiter).result()
             assert held(limiter) == 2
             other.submit(limiter.__exit__, None, None, None).result()
-            assert held(limiter) == 1
+            assert grant.done and not mine.done and held(limiter) == 1
     assert held(limiter) == 0
 
 
@@ -224,6 +223,161 @@ def test_an_exit_stack_holds_until_it_is_closed(directory):
         for _ in range(5):
             stack.enter_context(limiter)
         assert held(limiter) == 5
+    assert held(limiter) == 0
+
+
+def test_an_exit_stack_does_not_end_the_grant_of_a_block(directory):
+    limiter = Limiter("api", concurrency=8)
+    with contextlib.ExitStack() as stack:
+        stacked = stack.enter_context(limiter)
+        with limiter as mine:
+            stack.close()
+            assert stacked.done and not mine.done and held(limiter) == 1
+            mine.record(200)
+    with limiter as mine:
+        later = contextlib.ExitStack()
+        stacked = later.enter_context(limiter)
+        mine.record(200)
+        later.close()
+        assert stacked.done and held(limiter) == 0
+
+
+def test_each_exit_stack_ends_its_own_grants_the_newest_first(directory):
+    limiter = Limiter("api", concurrency=8)
+    first, second = contextlib.ExitStack(), contextlib.ExitStack()
+    grants = {first: [], second: []}
+    for stack in (first, second, first, second, second):
+        grants[stack].append(stack.enter_context(limiter))
+    moved = first.pop_all()
+    first.close()
+    assert held(limiter) == 5
+    second.callback(lambda: order.append([grant.done for grant in grants[second]]))
+    order = []
+    second.enter_context(limiter)
+    second.close()
+    assert order == [[False, False, False]]
+    assert all(grant.done for grant in grants[second]) and not any(grant.done for grant in grants[first])
+    moved.close()
+    assert all(grant.done for grant in grants[first]) and held(limiter) == 0
+
+
+def test_an_async_exit_stack_does_not_end_the_grants_of_suspended_tasks(directory):
+    limiter = Limiter("api", concurrency=8)
+
+    async def block(entered, leave, grants):
+        async with limiter as grant:
+            grants.append(grant)
+            entered.set()
+            await leave.wait()
+
+    async def main():
+        leave, grants = asyncio.Event(), []
+        async with contextlib.AsyncExitStack() as stack:
+            stacked = [stack.enter_context(limiter), await stack.enter_async_context(limiter)]
+            tasks = []
+            for _ in range(3):
+                entered = asyncio.Event()
+                tasks.append(asyncio.ensure_future(block(entered, leave, grants)))
+                await entered.wait()
+            await stack.aclose()
+            assert all(grant.done for grant in stacked)
+            assert not any(grant.done for grant in grants) and held(limiter) == 3
+            # Entered by hand in a function that has ended.
+            by_hand = enter(limiter)
+            await limiter.__aexit__(None, None, None)
+            assert by_hand.done and held(limiter) == 3
+            leave.set()
+            await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+    assert held(limiter) == 0
+
+
+def enter(limiter):
+    return limiter.__enter__()
+
+
+class Call:
+    """Enters a limiter in one method, and leaves it in another."""
+
+    def __init__(self, limiter):
+        self.limiter = limiter
+
+    def __enter__(self):
+        self.grant = self.limiter.__enter__()
+        return self.grant
+
+    def __exit__(self, *exception):
+        return self.limiter.__exit__(*exception)
+
+
+def test_an_object_that_enters_in_its_own_enter_leaves_its_own_grant(directory):
+    limiter = Limiter("api", concurrency=8)
+    calls = [Call(limiter) for _ in range(4)]
+    grants = [call.__enter__() for call in calls]
+    with limiter as mine:
+        for i in (1, 3, 0, 2):
+            calls[i].__exit__(None, None, None)
+            assert grants[i].done and sum(grant.done for grant in grants) == 4 - held(limiter) + 1
+        assert not mine.done
+    with Call(limiter) as outer, limiter as inner, Call(limiter):
+        assert not outer.done and not inner.done and held(limiter) == 3
+    assert held(limiter) == 0
+
+
+class Counting(Limiter):
+    """A subclass that adds to the blocks of its limiter."""
+
+    inside = 0
+
+    def __enter__(self):
+        grant = super().__enter__()
+        Counting.inside += 1
+        return grant
+
+    def __exit__(self, *exception):
+        Counting.inside -= 1
+        return super().__exit__(*exception)
+
+    async def __aenter__(self):
+        return await super().__aenter__()
+
+    async def __aexit__(self, *exception):
+        return await super().__aexit__(*exception)
+
+
+def test_the_blocks_of_a_subclass_with_its_own_enter_end_their_own_grants(directory):
+    limiter = Counting("api", concurrency=8)
+
+    def pages():
+        with limiter as grant:
+            yield grant
+
+    first, second = pages(), pages()
+    one, two = next(first), next(second)
+    assert Counting.inside == 2
+    first.close()
+    assert one.done and not two.done
+    second.close()
+    assert two.done
+
+    async def main():
+        async def block(entered, leave):
+            async with limiter as grant:
+                entered.set_result(grant)
+                await leave
+
+        loop = asyncio.get_running_loop()
+        blocks = [(loop.create_future(), loop.create_future()) for _ in range(2)]
+        tasks = [asyncio.ensure_future(block(*futures)) for futures in blocks]
+        grants = [await entered for entered, _ in blocks]
+        blocks[0][1].set_result(None)
+        await tasks[0]
+        assert grants[0].done and not grants[1].done
+        blocks[1][1].set_result(None)
+        await tasks[1]
+
+    asyncio.run(main())
     assert held(limiter) == 0
 
 

@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -141,6 +144,32 @@ def test_an_interrupt_in_a_callback_ends_the_call_and_takes_nothing(directory):
         assert limiter.snapshot().in_flight == 1 and not limiter.snapshot().queue
 
 
+def test_an_interrupt_while_an_event_is_reported_keeps_back_no_other_event(directory):
+    events = []
+
+    class Interrupting(logging.Handler):
+        def emit(self, record):
+            events.append(record.shmlimit["event"])
+            if len(events) == 1:
+                raise KeyboardInterrupt
+
+    settings = {"breaker.kind": "consecutive", "breaker.failure_threshold": 1}
+    limiter = Limiter("api", rate="9/s", settings=settings)
+    handler, logger = Interrupting(), logging.getLogger("shmlimit")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            limiter.record(429, headers={"Retry-After": "30"})
+        # They were delivered once.
+        limiter.snapshot()
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert events == ["backoff", "gate_closed", "state_transition"]
+
+
 def test_a_callback_may_use_the_limiter(directory):
     seen = []
     limiter = Limiter("api", rate="1/h", on_refused=lambda refusal: seen.append(limiter.snapshot().rules[0].remaining))
@@ -207,3 +236,37 @@ def test_on_transition_is_not_called_without_a_breaker(directory):
     for _ in range(20):
         limiter.record(500)
     assert not told
+
+
+PRINTS = """
+import logging, sys
+from shmlimit import Limiter
+
+CONFIGURE
+limiter = Limiter("tmdb", on_refused=lambda refusal: 1 / 0)
+limiter.force("throttle")
+limiter.record(429, headers={"Retry-After": "30"})
+if CALLBACK:
+    try:
+        limiter.try_acquire()
+    except Exception:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    "configure, callback, shown",
+    [
+        ("", False, []),
+        ("", True, ["on_refused failed", "ZeroDivisionError"]),
+        ("logging.basicConfig()", True, ["state_transition", "gate_closed", "on_refused failed", "rate_base"]),
+        ("logging.getLogger('shmlimit').addHandler(logging.StreamHandler())", False, ["gate_closed", "rate_base"]),
+    ],
+)
+def test_only_a_program_that_configures_logging_shows_warnings(directory, configure, callback, shown):
+    program = PRINTS.replace("CONFIGURE", configure).replace("CALLBACK", str(callback))
+    variables = {**os.environ, "SHMLIMIT_RATE_BASE": "5"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=variables)
+    assert done.returncode == 0 and all(done.stderr.count(words) == 1 for words in shown), done.stderr
+    assert shown or done.stderr == ""
+    assert "gate_closed" in shown or "gate_closed" not in done.stderr

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import tracemalloc
+import weakref
 
 import pytest
 
@@ -145,3 +146,49 @@ def test_refused_waits_leave_the_queue(one):
             with pytest.raises(Refused):
                 one.acquire(timeout=0.001)
         assert state(one) == (1, 0, [])
+
+
+class Keeper(Limiter):
+    """A subclass that keeps what it has been given, in a cycle of references."""
+
+
+def keeps_its_grant(limiter):
+    limiter.kept = limiter.acquire()
+
+
+def keeps_its_block(limiter):
+    limiter.__enter__()
+
+
+def keeps_its_waiting_call(limiter):
+    limiter.held = limiter.acquire()
+    limiter.kept = limiter.acquire_async()
+    waiting = limiter._begin()
+    waiting.step()
+    limiter.waiting = waiting
+
+
+def keeps_a_callback(limiter):
+    limiter._callbacks._on_refused.__self__.append(limiter)
+
+
+@pytest.mark.parametrize("keep", [keeps_its_grant, keeps_its_block, keeps_its_waiting_call, keeps_a_callback])
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_the_collector_frees_a_limiter_in_a_cycle_with_its_permit_and_its_place_in_the_queue(directory, keep):
+    watcher = Limiter("one", concurrency=1)
+    limiter = Keeper("one", on_refused=[].append)
+    gone = weakref.ref(limiter)
+    keep(limiter)
+    del limiter
+    gc.collect()
+    assert gone() is None and state(watcher)[:2] == (0, 0)
+
+
+def test_an_object_in_use_is_not_collected(directory):
+    limiter = Keeper("one", concurrency=1)
+    limiter.kept = limiter.acquire()
+    grant = limiter.kept
+    del limiter
+    gc.collect()
+    assert not grant.done and grant.limiter.kept is grant and state(grant.limiter)[0] == 1
+    grant.release()

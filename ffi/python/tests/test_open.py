@@ -58,6 +58,20 @@ def test_on_mismatch_raises_adopts_or_updates(directory):
     assert raised.value.code == "does_not_fit"
 
 
+def test_an_existing_limiter_is_compared_with_the_settings_and_never_created(directory):
+    first = Limiter("api", rate="10/min")
+    with pytest.raises(ConfigError) as raised:
+        Limiter("api", rate="5/min", create=False)
+    assert raised.value.code == "config_mismatch"
+    assert limits(Limiter("api", rate="5/min", create=False, on_mismatch="adopt")) == [("requests", 10, 60)]
+    assert limits(Limiter("api", rate="5/min", create=False, on_mismatch="update")) == [("requests", 5, 60)] == limits(first)
+    assert limits(Limiter("api", create=False)) == [("requests", 5, 60)]
+    for action in ["error", "adopt", "update"]:
+        with pytest.raises(Error) as raised:
+            Limiter("absent", rate="5/min", create=False, on_mismatch=action)
+        assert raised.value.code == "unknown_limiter" and limiters() == ["api"]
+
+
 def test_set_takes_a_list_of_rates_and_the_burst_of_the_one_rule_that_has_one(directory):
     limiter = Limiter("api", rate=["10/s", "100/min"])
     limiter.set("rate", ["12/s", "90/min"])
@@ -112,3 +126,15 @@ def test_metrics_are_in_the_text_format_of_prometheus(directory):
     text = limiter.metrics()
     assert 'shmlimit_up{limiter="api"} 1\n' in text
     assert 'shmlimit_granted_total{limiter="api"} 1\n' in text
+
+
+def test_an_update_ignores_an_invalid_variable_that_does_not_concern_the_limiter(directory, monkeypatch):
+    first = Limiter("api", rate="10/min")
+    Limiter("tmdb")
+    monkeypatch.setenv("SHMLIMIT_RATE_BASE", "fast")
+    # The variable belongs to the breaker with five states, which a limiter made from a rate does not have.
+    assert limits(Limiter("api", rate="5/min", on_mismatch="update")) == [("requests", 5, 60)] == limits(first)
+    for action in ("error", "adopt"):
+        assert limits(Limiter("api", rate="5/min", on_mismatch=action)) == limits(first)
+    with pytest.raises(ConfigError, match="SHMLIMIT_RATE_BASE"):
+        Limiter("tmdb", rate="5/s", on_mismatch="update")

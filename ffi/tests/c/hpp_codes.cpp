@@ -3,6 +3,8 @@
 #include "check.h"
 #include "shmlimit.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <new>
 
 using namespace std::chrono_literals;
@@ -12,24 +14,22 @@ static_assert(!std::is_copy_constructible_v<shmlimit::grant> && std::is_nothrow_
 static_assert(!std::is_copy_constructible_v<shmlimit::answer> && std::is_nothrow_move_assignable_v<shmlimit::answer>);
 static_assert(!std::is_copy_constructible_v<shmlimit::limiter> && std::is_nothrow_move_assignable_v<shmlimit::limiter>);
 static_assert(!std::is_copy_constructible_v<shmlimit::pending> && std::is_nothrow_move_assignable_v<shmlimit::pending>);
-static_assert(!std::is_copy_constructible_v<shmlimit::snapshot> && std::is_nothrow_move_assignable_v<shmlimit::snapshot>);
+static_assert(std::is_copy_constructible_v<shmlimit::snapshot> && std::is_nothrow_move_assignable_v<shmlimit::snapshot>);
 static_assert(!std::is_copy_constructible_v<shmlimit::test_clock> && std::is_nothrow_move_assignable_v<shmlimit::test_clock>);
 static_assert(std::is_error_code_enum_v<errc>);
 
-// Fields and lists end with their snapshot, so only a snapshot with a name gives them away.
-#define ONLY_WITH_A_NAME(what, expression)                                                                              \
+// Fields end with their snapshot, so only a snapshot with a name gives them away. An element ends with its list.
+#define ONLY_WITH_A_NAME(of, what, expression)                                                                          \
     template <class, class = void> constexpr bool what##_compiles = false;                                              \
     template <class S> constexpr bool what##_compiles<S, std::void_t<decltype(expression)>> = true;                     \
-    static_assert(what##_compiles<shmlimit::snapshot &> && what##_compiles<const shmlimit::snapshot &>);                \
-    static_assert(!what##_compiles<shmlimit::snapshot> && !what##_compiles<const shmlimit::snapshot>)
-ONLY_WITH_A_NAME(arrow, std::declval<S>().operator->());
-ONLY_WITH_A_NAME(star, *std::declval<S>());
-ONLY_WITH_A_NAME(rules, std::declval<S>().rules());
-ONLY_WITH_A_NAME(participants, std::declval<S>().participants());
-ONLY_WITH_A_NAME(queue, std::declval<S>().queue());
-ONLY_WITH_A_NAME(pace_windows, std::declval<S>().pace_windows());
-ONLY_WITH_A_NAME(transitions, std::declval<S>().transitions());
-ONLY_WITH_A_NAME(codes, std::declval<S>().codes());
+    static_assert(what##_compiles<of &> && what##_compiles<const of &>);                                                \
+    static_assert(!what##_compiles<of> && !what##_compiles<const of>)
+using rules_of_a_temporary = decltype(std::declval<shmlimit::snapshot>().rules());
+ONLY_WITH_A_NAME(shmlimit::snapshot, arrow, std::declval<S>().operator->());
+ONLY_WITH_A_NAME(shmlimit::snapshot, star, *std::declval<S>());
+ONLY_WITH_A_NAME(rules_of_a_temporary, element, std::declval<S>()[0]);
+ONLY_WITH_A_NAME(rules_of_a_temporary, begin, std::declval<S>().begin());
+ONLY_WITH_A_NAME(rules_of_a_temporary, end, std::declval<S>().end());
 
 static std::atomic<std::size_t> allocations{0};
 
@@ -222,6 +222,14 @@ static void a_wait_can_be_stopped(Fixture &fixture)
     CHECK(api.acquire(shmlimit::request().stop(third), code).refused().stopped() && asked == 3);
     CHECK(api.acquire(shmlimit::request().stop(third).stop(always), code).refused().stopped() && asked == 3);
     CHECK(api.acquire(shmlimit::request().stop([] { return true; }), code).refused().stopped());
+    // The last `stop` counts, and one that is empty ends nothing.
+    const std::function<bool()> empty, full = [&] { return true; };
+    CHECK(api.acquire(shmlimit::request().stop(full), code).refused().stopped());
+    auto timeout = shmlimit::request().timeout(1ms);
+    CHECK(api.acquire(shmlimit::request(timeout).stop(empty), code).refused().reason == shmlimit::reason::concurrency);
+    bool (*none)() = nullptr;
+    timeout.stop(full).stop(none);
+    CHECK(api.acquire(timeout, code).refused().reason == shmlimit::reason::concurrency);
     held->release(code);
     CHECK(api.acquire(shmlimit::request().stop(always).stop(never), code));
 }
@@ -242,7 +250,7 @@ static void an_event_loop_steps_its_waits(Fixture &fixture)
         CHECK(wait && !wait.step(sleep, code) && sleep > 0s && queued() == 1);
         auto snapshot = api.snapshot(code);
         for (const auto &one : snapshot.queue())
-            CHECK(one.priority == SHMLIMIT_PRIORITY_USER && !shmlimit::known(one.gives_up_in_ns));
+            CHECK(name(shmlimit::priority(one.priority)) == "user" && !shmlimit::known(one.gives_up_in_ns));
     }
     CHECK(queued() == 0);
     auto wait = api.enqueue({}, code);
@@ -252,6 +260,65 @@ static void an_event_loop_steps_its_waits(Fixture &fixture)
     OK(code);
     CHECK(answer && *answer && !wait && queued() == 0);
     CHECK(wait.step(sleep, code) && code == errc::pending_done);
+    // A failure ends a wait like a refusal.
+    wait = api.enqueue({}, code);
+    CHECK(wait && !wait.step(sleep, code));
+    shmlimit::remove("steps", fixture.options(), true, code);
+    OK(code);
+    auto failed = wait.step(sleep, code);
+    CHECK(failed && !*failed && code == errc::unknown_limiter && !wait);
+}
+
+static void the_lists_of_a_snapshot_keep_it_alive(Fixture &fixture)
+{
+    std::error_code code;
+    auto api = fixture.open("lists", fixture.options().rate("7/min").rate("tokens=9/min"));
+    auto same = shmlimit::limiter("lists", fixture.options().rate("7/min, tokens=9/min"), code);
+    OK(code);
+    same.close();
+    // A snapshot without a name lives as long as the loop over one of its lists.
+    std::string units;
+    for (const auto &rule : api.snapshot(code).rules())
+        units += std::string(rule.unit) + " ";
+    CHECK(units == "requests tokens ");
+    CHECK(api.snapshot(code).rules().size() == 2 && api.snapshot(code).queue().empty());
+    CHECK(api.snapshot(code).participants().size() == 1 && api.snapshot(code).codes().empty());
+    CHECK(api.snapshot(code).transitions().empty() && api.snapshot(code).pace_windows().empty());
+    // A list outlives its snapshot, and a copy of a snapshot is the same moment.
+    auto rules = api.snapshot(code).rules();
+    shmlimit::range<shmlimit_rule_snapshot> copy;
+    {
+        auto snapshot = api.snapshot(code);
+        auto same = snapshot;
+        CHECK(&*same == &*snapshot);
+        copy = same.rules();
+    }
+    CHECK(std::string_view(rules[1].unit) == "tokens" && std::string_view(copy[1].unit) == "tokens");
+    auto tokens = std::find_if(copy.begin(), copy.end(), [](auto &rule) { return rule.limit == 9; });
+    CHECK(tokens != copy.end() && std::distance(copy.begin(), tokens) == 1);
+    // After a failure there is no snapshot, and its lists are empty.
+    shmlimit::limiter closed;
+    auto none = closed.snapshot(code);
+    CHECK(code == errc::closed && !none && none.rules().empty() && none.queue().size() == 0);
+    for (const auto &rule : closed.snapshot(code).rules())
+        CHECK(rule.limit == 0 && false);
+}
+
+static void an_empty_clock_is_an_error_and_not_the_clock_of_the_machine(Fixture &fixture)
+{
+    std::error_code code;
+    shmlimit::test_clock clock(code);
+    shmlimit::test_clock taken = std::move(clock);
+    auto where = shmlimit::options().directory(fixture.directory).rate("1/min");
+    shmlimit::limiter empty("clocked", shmlimit::options(where).test_clock(clock), code);
+    CHECK(code == errc::closed && !empty);
+    CHECK(shmlimit::last_error().find("test clock") != std::string_view::npos);
+    shmlimit::remove("clocked", shmlimit::options(where).test_clock(clock), false, code);
+    CHECK(code == errc::closed);
+    auto names = shmlimit::list(fixture.directory, code);
+    CHECK(std::find(names.begin(), names.end(), "clocked") == names.end());
+    shmlimit::limiter there("clocked", fixture.options().rate("1/min").test_clock(taken), code);
+    OK(code);
 }
 
 static void an_operator_changes_a_limiter(Fixture &fixture)
@@ -281,6 +348,13 @@ static void an_operator_changes_a_limiter(Fixture &fixture)
     snapshot = api.snapshot(code);
     CHECK(std::string_view(snapshot->pause_reason) == "until further notice");
     CHECK(!shmlimit::known(snapshot->pause_ends_in_ns) && api.resume(code));
+    // A pause that ended in the past is over at once. It does not become one without an end.
+    api.pause(-1s, "late", code);
+    OK(code);
+    snapshot = api.snapshot(code);
+    CHECK(shmlimit::known(snapshot->pause_ends_in_ns).value_or(1h) <= 1ns);
+    fixture.clock.advance(1ns, code);
+    CHECK(api.try_acquire(code) && !api.resume(code));
     api.pause(code);
     CHECK(!api.try_acquire(code).refused().retry_after && api.resume(code));
     api.force("bogus", code);
@@ -307,6 +381,8 @@ static void an_operator_changes_a_limiter(Fixture &fixture)
     CHECK(snapshot.rules()[0].limit == 7);
     shmlimit::limiter missing("missing", fixture.options().open_existing(), code);
     CHECK(code == errc::unknown_limiter && !missing);
+    shmlimit::limiter differs("operated", fixture.options().rate("8/min").open_existing(), code);
+    CHECK(code == errc::config_mismatch && !differs);
 }
 
 static void limiters_are_listed_and_removed(Fixture &fixture)
@@ -362,6 +438,8 @@ int main(int argc, char **argv)
     costs_are_in_units(fixture);
     a_wait_can_be_stopped(fixture);
     an_event_loop_steps_its_waits(fixture);
+    the_lists_of_a_snapshot_keep_it_alive(fixture);
+    an_empty_clock_is_an_error_and_not_the_clock_of_the_machine(fixture);
     an_operator_changes_a_limiter(fixture);
     limiters_are_listed_and_removed(fixture);
     asking_allocates_nothing(fixture);

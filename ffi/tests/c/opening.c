@@ -90,6 +90,25 @@ static void a_mismatch_is_an_error_or_adopted_or_an_update(void)
     has("there", &options, 30, 30, 3);
 }
 
+static void an_existing_limiter_is_compared_and_never_made(void)
+{
+    shmlimit_options options = named("60/min");
+    has("present", &options, 60, 60, 0);
+    options = named("30/min");
+    options.flags |= SHMLIMIT_OPEN_EXISTING;
+    fails("present", &options, SHMLIMIT_CONFIG_MISMATCH, "60");
+    options.on_mismatch = SHMLIMIT_MISMATCH_ADOPT;
+    has("present", &options, 60, 60, 0);
+    options.on_mismatch = SHMLIMIT_MISMATCH_UPDATE;
+    has("present", &options, 30, 30, 0);
+    fails("absent", &options, SHMLIMIT_UNKNOWN_LIMITER, "absent");
+    fails("absent", &options, SHMLIMIT_UNKNOWN_LIMITER, "absent");
+    /* Without settings, nothing is compared. */
+    options = named(NULL);
+    options.flags |= SHMLIMIT_OPEN_EXISTING;
+    has("present", &options, 30, 30, 0);
+}
+
 /* The struct sizes of programs that were compiled with the first header, with `shared_with`, and with `test_clock`. */
 static void sizes_of_older_versions_are_accepted(void)
 {
@@ -128,6 +147,11 @@ static void limiters_are_removed(void)
     IS(shmlimit_remove("removed", &where, 0), SHMLIMIT_UNKNOWN_LIMITER);
     SAYS("removed");
     has("removed", &options, 5, 5, 0);
+    /* Only the place in the options matters: nothing is shared, and no setting is read. */
+    where.shared_with = "no group has this name";
+    where.rate = "fast";
+    where.on_mismatch = 99;
+    where.flags = SHMLIMIT_OPEN_CREATE;
     IS(shmlimit_remove("removed", &where, 0), SHMLIMIT_OK);
     IS(shmlimit_remove("removed", &where, 1), SHMLIMIT_UNKNOWN_LIMITER);
     IS(shmlimit_remove(NULL, &where, 0), SHMLIMIT_NULL_POINTER);
@@ -142,6 +166,7 @@ int main(int argc, char **argv)
     directory = argv[1];
     rates_are_fields();
     a_mismatch_is_an_error_or_adopted_or_an_update();
+    an_existing_limiter_is_compared_and_never_made();
     sizes_of_older_versions_are_accepted();
     limiters_are_removed();
     return 0;

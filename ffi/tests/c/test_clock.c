@@ -2,12 +2,14 @@
    handle. */
 #include "check.h"
 
+static const char *directory;
+
 static shmlimit_limiter *open_on(shmlimit_test_clock *clock, const char *name, const char *rate)
 {
     shmlimit_setting setting = {"rate", rate};
     SIZED(shmlimit_options, options);
     shmlimit_limiter *limiter = NULL;
-    options.directory = getenv("SHMLIMIT_DIR");
+    options.directory = directory;
     options.settings = &setting;
     options.setting_count = 1;
     options.test_clock = clock;
@@ -107,14 +109,16 @@ static void clocks_are_checked(void)
     IS(shmlimit_test_clock_advance(clock, 1), SHMLIMIT_CLOSED);
     IS(shmlimit_test_clock_elapsed(clock, &ns), SHMLIMIT_CLOSED);
     CHECK(ns == 0);
-    options.directory = getenv("SHMLIMIT_DIR");
+    options.directory = directory;
     IS(shmlimit_open("tmdb", &options, &limiter), SHMLIMIT_CLOSED);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     shmlimit_test_clock *clock = NULL;
     uint64_t began = now_ns();
+    CHECK(argc == 2);
+    directory = argv[1];
     IS(shmlimit_test_clock_new(0, &clock), SHMLIMIT_OK);
     eleventh_call_waits_a_minute(clock);
     retry_after_lasts_exactly_so_long(clock);

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Mapping, Optional, TypeVar
 
 from ._errors import Refused
+from ._log import log
 from ._names import Priority
 from ._snapshot import Transition
 from ._snapshot_table import printable
 
-_log = logging.getLogger("shmlimit")
 _Argument = TypeVar("_Argument")
 
 
@@ -67,7 +67,7 @@ def _call(name: str, callback: Optional[Callable[[_Argument], object]], argument
     try:
         callback(argument)
     except Exception:
-        _log.exception("%s failed; the call goes on", name)
+        log.exception("%s failed; the call goes on", name)
 
 
 def report(limiter: Any, is_warning: bool, fields: Dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ def report(limiter: Any, is_warning: bool, fields: Dict[str, Any]) -> None:
         text = " ".join([str(event), *shown])
         gets_worse = event == "state_transition" and fields.get("to") in _SLOWER_OR_CLOSED
         level = logging.WARNING if is_warning or gets_worse else logging.INFO
-        _log.log(level, "%s: %s", fields.get("limiter"), fields.get("message", text), extra={"shmlimit": fields})
+        log.log(level, "%s: %s", fields.get("limiter"), fields.get("message", text), extra={"shmlimit": fields})
     callbacks: Optional[Callbacks] = limiter._callbacks
     if callbacks is not None and event == "state_transition" and fields.get("limiter") == limiter.name:
         callbacks.on_transition(Transition(0.0, fields["from"], fields["to"], fields["reason"]))

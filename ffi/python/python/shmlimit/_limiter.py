@@ -55,7 +55,7 @@ class Limiter(_shmlimit.Limiter):
         can do both, if the units stay the same and the file has room. Otherwise use replace.
     group: processes of one group take turns in the queue as if they were one process.
     create: whether to create the limiter if it does not exist. False: raise Error of code "unknown_limiter"
-        instead.
+        instead. Settings are compared with those of the existing limiter either way: on_mismatch decides.
     replace: creates the limiter afresh and replaces an existing one; programs that use the old one move to the new
         one within a second.
     ignore_environment: ignores variables such as SHMLIMIT_RATE_BASE. Otherwise their changes apply to every program
@@ -72,6 +72,7 @@ class Limiter(_shmlimit.Limiter):
     Callbacks run in the thread that makes the call (in asyncio: in the loop's thread), and the call continues
     when they return. An exception in a callback is logged by the logger "shmlimit". Pauses, changed settings and the
     breaker's recovery are logged there as INFO; a closed gate, and a breaker that slows or stops calls, as WARNING.
+    A program that does not configure `logging` sees only the exceptions.
     """
 
     __slots__ = ("_blocks", "_callbacks")
@@ -137,9 +138,8 @@ class Limiter(_shmlimit.Limiter):
         limiter._deliver()
         changes = limiter.environment_changes
         if changes or replace:
-            from logging import getLogger
+            from ._log import log
 
-            log = getLogger("shmlimit")
             if replace:
                 log.info("%s: made afresh in %s; programs that use it go over to the new one", name, limiter.directory)
             for change in changes:
@@ -267,7 +267,7 @@ class Limiter(_shmlimit.Limiter):
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
+        self._blocks.leave(sys._getframe(1), self).__exit__(exc_type, exc_value, traceback)
 
     async def __aenter__(self) -> Grant:
         """Waits for a grant on asyncio or trio: `async with limiter as grant`. Otherwise like `with limiter`."""
@@ -283,7 +283,7 @@ class Limiter(_shmlimit.Limiter):
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
+        self._blocks.leave(sys._getframe(1), self).__exit__(exc_type, exc_value, traceback)
 
     async def _hold_back(self, grant: Grant) -> None:
         """Sleeps the delay of a leaky bucket."""
