@@ -1,6 +1,7 @@
 //! The ways to acquire a grant: without waiting, waiting, waiting until cancelled, and in an executor.
 
 use super::Limiter;
+use super::attempt::Next;
 use super::grant::{AcquireError, Grant};
 use super::request::Request;
 use super::waiter::{LOCK_RETRY_DELAY, Step, Waiter};
@@ -31,7 +32,7 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        self.attempt(request)
+        self.attempt(request, Next::Decide)
     }
 
     /// Waits in the queue of all processes until the call may be made, so that every process gets its turn (R131).
@@ -51,9 +52,13 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub fn acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        if let Some(grant) = self.grant_single(request) {
-            return Ok(grant);
-        }
+        self.attempt(request, Next::Wait)
+    }
+
+    /// Waits in the queue for a call that could not be granted at once.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         let mut waiter = Waiter::new(self, request, true)?;
         loop {
             match waiter.step()? {
@@ -86,7 +91,7 @@ impl Limiter {
         request: &Request<'_>,
         mut stop: impl FnMut() -> bool,
     ) -> Result<Option<Grant<'_>>, AcquireError> {
-        if let Some(grant) = self.grant_single(request) {
+        if let Some(grant) = self.attempt_at_once(request) {
             return Ok(Some(grant));
         }
         let mut waiter = Waiter::new(self, request, true)?;
@@ -152,7 +157,7 @@ impl Limiter {
         S: Fn(Duration) -> F,
         F: Future<Output = ()>,
     {
-        if let Some(grant) = self.grant_single(request) {
+        if let Some(grant) = self.attempt_at_once(request) {
             return Ok(grant);
         }
         let mut waiter = Waiter::new(self, request, false)?;

@@ -1,82 +1,104 @@
-//! One attempt to get a grant: fast paths first, then the slow path.
+//! One attempt to get a grant: short paths first, then the general one.
 //!
 //! | step | function | lock | ends the attempt if |
 //! | --- | --- | --- | --- |
-//! | 1 | [`LimiterSegment::repeat_refusal`] | no | the last refusal of this process still holds |
-//! | 2 | [`LimiterSegment::grant_single`] | if free | the only rule admits the call, and no call waits |
-//! | 3 | [`LimiterSegment::refuse_unlocked`] | no | a consistent look shows a refusal, and no timer is due |
-//! | 4 | [`LimiterSegment::decide_uncontended`] | if free | no call waits: any number of rules, also due timers |
-//! | 5 | [`LimiterSegment::decide`] | waits | always: recovers the segment, reclaims from dead processes, follows a successor |
+//! | 1 | [`LimiterSegment::repeat_refusal`] | no | the last refusal of this process still holds: a rule or a permit refuses |
+//! | 2 | [`LimiterSegment::grant_by_rules`] | if free | the rules and permits admit the call, and nothing else matters |
+//! | 3 | [`LimiterSegment::refuse_unlocked`] | no | a consistent look shows a refusal by any layer, and no timer is due |
+//! | 4 | [`LimiterSegment::decide`] | waits | always: recovers the segment, reclaims from dead processes, follows a successor |
 //!
-//! Steps 1 and 2 are inlined into [`Limiter::attempt`]. Each other step is a separate function, so that no path
-//! makes another path longer. A step that cannot decide changes nothing, and the next step starts from the
-//! beginning.
+//! A call that may wait takes step 2 alone, and enters the queue after it.
+//!
+//! Each step is a function that ends with the answer of the caller, or with a call of the next step. So no path makes
+//! another path longer, and an answer, which is seventeen words long, is written once to its final place. A step that
+//! cannot decide changes nothing, and the next step starts from the beginning.
 
 use super::Limiter;
-use super::events;
 use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
 use super::segment_chain::LimiterSegment;
 use super::waiter;
-use shmlimit_kernel::log_context::{LogBaseline, RecentEvents};
-use shmlimit_kernel::state::View;
 use shmlimit_kernel::{AcquireRequest, Nanos, Reason, Time, decide};
 use shmlimit_segment::layout::slot;
 use shmlimit_segment::lock::{Deadline, SLEEP};
 use shmlimit_segment::sys::Clock;
 use shmlimit_segment::{Attachment, Error, Wakeups, slots};
 
+/// What an attempt does if the short paths do not decide.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Decides, so a call that is not admitted is refused.
+    Decide,
+    /// Waits in the queue.
+    Wait,
+}
+
 impl Limiter {
-    /// Asks once, in the steps of the module's table.
+    /// Asks once, in the steps of the module's table, or waits if that is what comes `next`.
     #[inline(always)]
-    pub(super) fn attempt(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+    pub(super) fn attempt(&self, request: &Request<'_>, next: Next) -> Result<Grant<'_>, AcquireError> {
         // The clock is read first. Loads before the clock read must have completed when it starts, but later loads
         // may overlap it.
         let read = Clock::read();
         let link = self.newest();
-        let Some((kernel_request, attachment)) = request.plain().zip(link.segment.present()) else {
-            return self.attempt_locked(request);
+        let mut by_unit = None;
+        let Some((kernel_request, attachment)) =
+            request.by_index(link.units(), &mut by_unit).zip(link.segment.present())
+        else {
+            return self.attempt_first(request, next);
         };
         let raw = link.segment.raw_from(&attachment, read);
-        let probably_refused = if link.segment.expects_refusal(raw) {
-            if let Some(refusal) = link.repeat_refusal(kernel_request, &attachment, raw) {
-                return Err(AcquireError::Refused(refusal));
-            }
-            true
-        } else if link.segment.rules() == 1 && kernel_request.cost[0] == 1 {
-            if let Some(grant) = link.grant_single(kernel_request, &attachment, raw) {
-                return Ok(grant);
-            }
-            true
-        } else {
-            false
-        };
-        self.attempt_uncontended(request, raw, probably_refused)
+        if next == Next::Decide && link.segment.expects_refusal(raw) {
+            return self.attempt_refusal(request, link, kernel_request, attachment.slot, raw);
+        }
+        match link.grant_by_rules(kernel_request, &attachment, raw) {
+            Some(grant) => Ok(grant),
+            None => self.attempt_next(request, next, raw),
+        }
     }
 
-    /// Steps 3 to 5. Step 3 is only for calls that are `probably_refused`, because every other call would read the
-    /// state twice.
+    /// The first attempt of a process, or one with an unknown unit.
+    #[cold]
     #[inline(never)]
-    fn attempt_uncontended(
+    fn attempt_first(&self, request: &Request<'_>, next: Next) -> Result<Grant<'_>, AcquireError> {
+        match next {
+            Next::Decide => self.attempt_locked(request),
+            Next::Wait => self.wait(request),
+        }
+    }
+
+    /// Step 1.
+    #[inline(never)]
+    fn attempt_refusal(
         &self,
         request: &Request<'_>,
+        link: &LimiterSegment,
+        kernel_request: &AcquireRequest,
+        slot: usize,
         raw: u64,
-        probably_refused: bool,
     ) -> Result<Grant<'_>, AcquireError> {
+        match link.repeat_refusal(kernel_request, slot, raw) {
+            Some(refusal) => Err(AcquireError::Refused(refusal)),
+            None => self.attempt_next(request, Next::Decide, raw),
+        }
+    }
+
+    /// Steps 3 and 4, or the queue.
+    #[inline(never)]
+    fn attempt_next(&self, request: &Request<'_>, next: Next, raw: u64) -> Result<Grant<'_>, AcquireError> {
+        if next == Next::Wait {
+            return self.wait(request);
+        }
         let link = self.newest();
-        if let Some((kernel_request, attachment)) = request.plain().zip(link.segment.present()) {
-            if probably_refused && let Some(refusal) = link.refuse_unlocked(kernel_request, &attachment, raw)
-            {
-                return Err(AcquireError::Refused(refusal));
-            }
-            if let Some(decided) = link.decide_uncontended(kernel_request, &attachment, raw) {
-                return decided;
-            }
+        if let Some((kernel_request, attachment)) = request.by_unit(link.units()).zip(link.segment.present())
+            && let Some(refusal) = link.refuse_unlocked(&kernel_request, &attachment, raw)
+        {
+            return Err(AcquireError::Refused(refusal));
         }
         self.attempt_locked(request)
     }
 
-    /// Step 5. Waits for the lock for at most as long as the request may wait, and follows a segment that was
+    /// Step 4. Waits for the lock for at most as long as the request may wait, and follows a segment that was
     /// replaced.
     #[cold]
     #[inline(never)]
@@ -96,52 +118,53 @@ impl Limiter {
         }
     }
 
-    /// Step 2 alone, for a call that otherwise waits.
-    #[inline(always)]
-    pub(super) fn grant_single(&self, request: &Request<'_>) -> Option<Grant<'_>> {
+    /// Step 2 alone.
+    #[inline(never)]
+    pub(super) fn attempt_at_once(&self, request: &Request<'_>) -> Option<Grant<'_>> {
+        let read = Clock::read();
         let link = self.newest();
-        let (kernel_request, attachment) = request.plain().zip(link.segment.present())?;
-        link.grant_single(kernel_request, &attachment, link.segment.raw_now(&attachment))
+        let kernel_request = request.by_unit(link.units())?;
+        let attachment = link.segment.present()?;
+        let raw = link.segment.raw_from(&attachment, read);
+        link.grant_by_rules(&kernel_request, &attachment, raw)
     }
 }
 
 impl LimiterSegment {
-    /// Grants a call in a limiter with one rule under the lock. `None` if the rule does not admit the call, or if
-    /// any other condition needs the slow path.
+    /// Grants a call that the rules and permits admit. Returns `None` and changes nothing if they do not, or if any
+    /// other condition needs the general path.
     #[inline(always)]
-    pub(super) fn grant_single(
+    fn grant_by_rules(
         &self,
         kernel_request: &AcquireRequest,
         attachment: &Attachment,
         raw: u64,
     ) -> Option<Grant<'_>> {
         let segment = &self.segment;
-        let (mut tx, now) = segment.begin_at_once(attachment, raw)?;
-        let taken = decide::acquire_single_bucket(&mut tx, attachment.slot, kernel_request, now);
+        let (mut tx, now, checked) = segment.begin_at_once(attachment, raw)?;
+        // Dropping the transaction undoes what the first rules were charged.
+        let granted = decide::acquire_by_rules(&mut tx, attachment.slot, kernel_request, &checked, now)?;
         let committed = tx.commit().is_ok();
         tx.end();
-        let taken = taken.filter(|_| committed)?;
-        slots::tally(segment.words(), attachment.slot, slot::GRANTED);
-        Some(Grant::new(self, attachment.id, taken.ticket(kernel_request)))
-    }
-
-    /// Does the same as [`refuse_unlocked`](Self::refuse_unlocked) for one rule while the last refusal of this
-    /// process lasts. The end of that refusal is already known (`Segment::expects_refusal`).
-    #[inline(always)]
-    fn repeat_refusal(
-        &self,
-        kernel_request: &AcquireRequest,
-        attachment: &Attachment,
-        raw: u64,
-    ) -> Option<Refusal> {
-        let segment = &self.segment;
-        let refusal = segment
-            .look_at_once(raw, |view, now| decide::check_single_bucket(view, kernel_request, now))??;
-        if refusal.reason == Reason::Concurrency && segment.is_reclaim_due(raw) {
+        if !committed {
             return None;
         }
-        slots::tally(segment.words(), attachment.slot, slot::REFUSED);
-        Some(Refusal::of(refusal))
+        slots::tally(segment.words(), attachment.slot, slot::GRANTED);
+        Some(Grant::new(self, attachment.id, granted.ticket(kernel_request)))
+    }
+
+    /// Does the same as [`refuse_unlocked`](Self::refuse_unlocked) for rules and permits, while the last refusal of
+    /// this process lasts. The end of that refusal is already known (`Segment::expects_refusal`).
+    #[inline(always)]
+    fn repeat_refusal(&self, kernel_request: &AcquireRequest, slot: usize, raw: u64) -> Option<Refusal> {
+        let segment = &self.segment;
+        let refusal =
+            segment.look_at_once(raw, |view, now| decide::check_by_rules(view, kernel_request, now))??;
+        if refusal.reason() == Reason::Concurrency && segment.is_reclaim_due(raw) {
+            return None;
+        }
+        slots::tally(segment.words(), slot, slot::REFUSED);
+        Some(Refusal::of(refusal.refusal()))
     }
 
     /// Refuses without the lock, from one consistent read. `None` if the call may be admitted, or a timer is due.
@@ -165,65 +188,6 @@ impl LimiterSegment {
         slots::tally(segment.words(), attachment.slot, slot::REFUSED);
         self.log_refusal(&refusal);
         Some(Refusal::of(refusal))
-    }
-
-    /// Decides for any number of rules under the lock, if the lock is free and no call waits. Returns `None` in any
-    /// other case, and [`decide`](Self::decide) follows.
-    #[inline(never)]
-    fn decide_uncontended(
-        &self,
-        kernel_request: &AcquireRequest,
-        attachment: &Attachment,
-        raw: u64,
-    ) -> Option<Result<Grant<'_>, AcquireError>> {
-        let segment = &self.segment;
-        let (mut tx, now) = segment.begin_at_once(attachment, raw)?;
-        // Waiting calls may belong to dead processes. Step 5 checks for these.
-        if !tx.waiting().is_empty() {
-            return None;
-        }
-        let watched = now >= tx.next_check();
-        let known = watched.then(|| LogBaseline::of(&tx));
-        let decided = decide::acquire(&mut tx, attachment.slot, kernel_request, now);
-        let recent = known.map(|known| RecentEvents::since(&tx, known));
-        let committed = tx.commit().is_ok();
-        tx.end();
-        if let Some(recent) = recent.filter(|_| committed) {
-            events::log_recent(self.name(), &recent);
-        }
-        match decided {
-            Ok(ticket) if committed => {
-                slots::tally(segment.words(), attachment.slot, slot::GRANTED);
-                Some(Ok(Grant::new(self, attachment.id, ticket)))
-            }
-            Err(refusal) if segment.expect_refusal(raw, &refusal) => {
-                slots::tally(segment.words(), attachment.slot, slot::REFUSED);
-                self.log_refusal(&refusal);
-                Some(Err(AcquireError::refused(refusal)))
-            }
-            _ => None,
-        }
-    }
-
-    /// Does the same as [`decide_uncontended`](Self::decide_uncontended) for a call that waits if it is not
-    /// admitted. A refusal is not counted.
-    pub(super) fn take_uncontended(
-        &self,
-        kernel_request: &AcquireRequest,
-        attachment: &Attachment,
-        raw: u64,
-    ) -> Option<Grant<'_>> {
-        let segment = &self.segment;
-        let (mut tx, now) = segment.begin_at_once(attachment, raw)?;
-        if !tx.waiting().is_empty() || now >= tx.next_check() {
-            return None;
-        }
-        let ticket = decide::acquire(&mut tx, attachment.slot, kernel_request, now).ok();
-        let committed = tx.commit().is_ok();
-        tx.end();
-        let ticket = ticket.filter(|_| committed)?;
-        slots::tally(segment.words(), attachment.slot, slot::GRANTED);
-        Some(Grant::new(self, attachment.id, ticket))
     }
 
     /// Decides under the lock, and waits for it. Recovers a damaged state, and reclaims what dead processes held.

@@ -26,14 +26,7 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn acquire_at_once(&self, request: &Request<'_>) -> Option<Grant<'_>> {
-        let link = self.newest();
-        let (kernel_request, attachment) = request.plain().zip(link.segment.present())?;
-        let raw = link.segment.raw_now(&attachment);
-        if link.segment.rules() == 1 {
-            link.grant_single(kernel_request, &attachment, raw)
-        } else {
-            link.take_uncontended(kernel_request, &attachment, raw)
-        }
+        self.attempt_at_once(request)
     }
 
     /// Whether a process is changing the segment at this moment, so that the next call may have to wait for the

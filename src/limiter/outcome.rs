@@ -17,7 +17,7 @@ use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue;
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{Nanos, Priority, Ticket};
+use shmlimit_kernel::{MAX_UNITS, Nanos, Priority, Ticket};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
 use shmlimit_segment::{Attachment, Tx, Wakeups};
@@ -163,10 +163,25 @@ impl<'o> Outcome<'o> {
         self
     }
 
-    /// Whether this is a plain success whose cost is the requested one.
+    /// Whether this is a plain success. A Retry-After has no meaning on it.
     #[inline]
     fn is_plain_success(&self) -> bool {
-        matches!(self.end, End::Status(ledger::USUAL)) && self.actual.is_empty()
+        matches!(self.end, End::Status(ledger::USUAL))
+    }
+
+    /// The actual cost by unit index: `requested`, replaced for the units whose cost is known by now.
+    fn actual_cost(
+        &self,
+        link: &LimiterSegment,
+        requested: [u64; MAX_UNITS],
+    ) -> Result<[u64; MAX_UNITS], Box<Error>> {
+        let mut costs = requested;
+        for (unit, amount) in self.actual {
+            if let Some(cost) = costs.get_mut(link.unit(unit)?) {
+                *cost = *amount;
+            }
+        }
+        Ok(costs)
     }
 
     /// The report for the kernel. `ticket` is the call's, if it has one. `made` is the time of its grant, even if
@@ -184,13 +199,11 @@ impl<'o> Outcome<'o> {
             }
             End::NoAnswer(_) => OutcomeClass::Net,
         };
-        let mut actual = None;
-        for (unit, amount) in self.actual {
-            let index = link.unit(unit)?;
-            let mut costs = actual.or(ticket.map(|ticket| ticket.cost)).unwrap_or_default();
-            costs[index] = *amount;
-            actual = Some(costs);
-        }
+        let requested = ticket.map(|ticket| ticket.cost).unwrap_or_default();
+        let actual = match self.actual {
+            [] => None,
+            _ => Some(self.actual_cost(link, requested)?),
+        };
         Ok(Report {
             class,
             retry_after: headers::retry_after_in(self.headers, wall),
@@ -289,24 +302,38 @@ impl LimiterSegment {
     ) -> Result<Advice, Box<Error>> {
         if let Some((attachment_id, ticket)) = grant
             && outcome.is_plain_success()
-            && let Some(samples) = self.record_success_fast(attachment_id, ticket, outcome)
+            && let Some(samples) = self.record_success(attachment_id, ticket, outcome)
         {
             return Ok(Advice::success(samples));
         }
         self.record_full(grant, outcome)
     }
 
-    /// The fast path of [`decide::record_success_fast`], if its conditions hold.
+    /// The short form of [`decide::record_success`], if its conditions hold.
     #[inline(always)]
-    fn record_success_fast(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
-        let attachment = self.segment.present().filter(|attachment| attachment.id == attachment_id)?;
-        let (mut tx, now) = self.segment.begin_at_once(&attachment, self.segment.raw_now(&attachment))?;
-        // A Retry-After has no meaning on a success. A limiter that reads headers needs the full path.
+    fn record_success(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
+        let segment = &self.segment;
+        let attachment = segment.present().filter(|attachment| attachment.id == attachment_id)?;
+        let raw = segment.raw_now(&attachment);
+        let actual = match outcome.actual {
+            [] => None,
+            _ => Some(outcome.actual_cost(self, ticket.cost).ok()?),
+        };
         let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
-        let samples = decide::record_success_fast(&mut tx, attachment.slot, ticket, latency, now);
+        let (mut tx, now, checked) = segment.begin_at_once(&attachment, raw)?;
+        // Dropping the transaction undoes its changes.
+        let samples = decide::record_success(
+            &mut tx,
+            attachment.slot,
+            ticket,
+            actual.as_ref(),
+            latency,
+            &checked,
+            now,
+        )?;
         let committed = tx.commit().is_ok();
         tx.end();
-        samples.filter(|_| committed)
+        committed.then_some(samples)
     }
 
     /// Records how a call ended. The call has a grant, unless that is from before a fork or the call was never

@@ -111,7 +111,7 @@ impl PendingAcquire {
         let request = self.request.clone();
         let request = request.borrow();
         if self.place.is_none()
-            && let Some(grant) = limiter.grant_single(&request)
+            && let Some(grant) = limiter.attempt_at_once(&request)
         {
             return Ok(Step::Granted(grant.into_owned()));
         }

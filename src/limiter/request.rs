@@ -143,23 +143,39 @@ impl<'u> Request<'u> {
         }
     }
 
-    /// The cost by unit index, if `requests` is the only unit.
+    /// [`by_unit`](Self::by_unit) by reference. `place` holds the cost if other units than `requests` have one.
     #[inline(always)]
-    pub(super) fn plain(&self) -> Option<&AcquireRequest> {
-        if self.others[0].is_none() { Some(&self.kernel_request) } else { None }
+    pub(super) fn by_index<'a>(
+        &'a self,
+        units: &[Name],
+        place: &'a mut Option<AcquireRequest>,
+    ) -> Option<&'a AcquireRequest> {
+        if self.others[0].is_none() {
+            return Some(&self.kernel_request);
+        }
+        *place = self.by_unit(units);
+        place.as_ref()
+    }
+
+    /// The cost by unit index, or `None` if the limiter does not have one of the units.
+    #[inline]
+    pub(super) fn by_unit(&self, units: &[Name]) -> Option<AcquireRequest> {
+        let mut kernel_request = self.kernel_request;
+        for (unit, amount) in self.others.iter().map_while(|other| *other) {
+            let index = units.iter().position(|known| known.is(unit))?;
+            *kernel_request.cost.get_mut(index)? = amount;
+        }
+        if self.excess.is_some() { None } else { Some(kernel_request) }
     }
 
     /// The cost by unit index, in the units of this limiter.
     pub(super) fn kernel_request(&self, limiter: &str, units: &[Name]) -> Result<AcquireRequest, Box<Error>> {
-        let mut kernel_request = self.kernel_request;
-        for (unit, amount) in self.others.iter().flatten() {
-            let index = units.iter().position(|known| known.as_str() == *unit);
-            kernel_request.cost[index.ok_or_else(|| unknown_unit(limiter, unit, units))?] = *amount;
+        if let Some(kernel_request) = self.by_unit(units) {
+            return Ok(kernel_request);
         }
-        match self.excess {
-            Some(unit) => Err(unknown_unit(limiter, unit, units)),
-            None => Ok(kernel_request),
-        }
+        let is_unknown = |unit: &&str| !units.iter().any(|known| known.is(unit));
+        let unknown = self.others.iter().flatten().map(|(unit, _)| *unit).find(is_unknown);
+        Err(unknown_unit(limiter, unknown.or(self.excess).unwrap_or_default(), units))
     }
 }
 

@@ -46,9 +46,15 @@ impl LimiterSegment {
         self.name.as_str()
     }
 
+    /// The units, by index.
+    #[inline(always)]
+    pub(super) fn units(&self) -> &[Name] {
+        &self.units
+    }
+
     /// The index of a unit.
     pub(super) fn unit(&self, unit: &str) -> Result<usize, Box<Error>> {
-        let index = self.units.iter().position(|known| known.as_str() == unit);
+        let index = self.units.iter().position(|known| known.is(unit));
         index.ok_or_else(|| unknown_unit(self.name(), unit, &self.units))
     }
 
@@ -63,16 +69,33 @@ impl LimiterSegment {
         if !self.segment.is_present(attachment_id) {
             return Ok(());
         }
-        let attachment = self.segment.attachment()?;
+        let segment = &self.segment;
+        let attachment = segment.attachment()?;
+        if let Some(mut tx) = segment.begin_untimed(&attachment)
+            && decide::release_at_once(&mut tx, attachment.slot, ticket)
+        {
+            let committed = tx.commit().is_ok();
+            tx.end();
+            if committed {
+                return Ok(());
+            }
+        }
+        self.release_slowly(&attachment, ticket)
+    }
+
+    /// [`release`](Self::release) for the other cases: calls wait, or the lock was not free.
+    #[cold]
+    #[inline(never)]
+    fn release_slowly(&self, attachment: &Attachment, ticket: &Ticket) -> Result<(), Box<Error>> {
         let segment = &self.segment;
         let deadline = segment.deadline();
-        let released = segment.transact_untimed(&attachment, &deadline, |tx| {
+        let released = segment.transact_untimed(attachment, &deadline, |tx| {
             decide::release(tx, attachment.slot, ticket);
-            let wake = segment.after_change(tx, &attachment);
+            let wake = segment.after_change(tx, attachment);
             segment.commit(tx).map(|()| wake)
         });
         match released {
-            Ok(Ok(wake)) => segment.wake_within(&attachment, wake, &deadline),
+            Ok(Ok(wake)) => segment.wake_within(attachment, wake, &deadline),
             Ok(Err(error)) | Err(error) => return self.accept_late_return(ticket, error),
         }
         Ok(())

@@ -226,8 +226,8 @@ proptest! {
             decide::cancel(&mut m, 0, &ticket, now);
         }
         let charged = Charged { at: Time(times[2]), cost, charge: Charge(state[0]), last: Time(times[1]) };
-        rule::settle(&mut m, &at, 0, &charged);
-        rule::settle(&mut m, &at, cost, &Charged { cost: 0, ..charged });
+        rule::settle(&mut m, at.rule, 0, &charged, at.now);
+        rule::settle(&mut m, at.rule, cost, &Charged { cost: 0, ..charged }, at.now);
         let other = Terms::from_words(std::array::from_fn(|i| words[(i * 5) % 8]));
         let state = m.rule(0);
         rule::rescale(&mut m, &at, &other, state);

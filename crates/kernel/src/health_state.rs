@@ -229,6 +229,7 @@ pub trait HealthStateMemory: Memory {
     }
 
     /// Stores an entry of the ring of outcomes.
+    #[inline(always)]
     fn set_outcome(&mut self, index: u32, word: u64) {
         self.set_health_state(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize, [word]);
     }

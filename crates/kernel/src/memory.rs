@@ -130,9 +130,9 @@ impl View for LocalMemory {
     }
 
     #[inline]
-    fn terms(&self, rule: usize) -> Terms {
-        let start = terms_range(rule.min(MAX_RULES - 1)).start;
-        Terms::from_words(std::array::from_fn(|i| self.effective[start + i]))
+    fn terms_words<const N: usize>(&self, rule: usize, from: usize) -> [u64; N] {
+        let start = terms_range(rule).start + from;
+        std::array::from_fn(|i| self.effective[start + i])
     }
 
     #[inline]
@@ -162,8 +162,9 @@ impl View for LocalMemory {
     }
 
     #[inline]
-    fn rule(&self, rule: usize) -> RuleState {
-        self.rules[rule.min(MAX_RULES - 1)]
+    fn rule_words<const N: usize>(&self, rule: usize) -> [u64; N] {
+        let RuleState(words) = self.rules[rule.min(MAX_RULES - 1)];
+        std::array::from_fn(|i| words[i])
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::policy::{Algorithm, AlgorithmKind, BurstMode, FirstRule, PerSecond, Policy, Rule};
 use super::span::{MAX_SPAN, Span};
+use super::state::View;
 use super::time::Nanos;
 use super::{MAX_LOG, MAX_UNITS};
 
@@ -126,6 +127,21 @@ impl Terms {
         }
     }
 
+    /// The terms of a bucket as far as a decision about one call needs them. `head` is their first word. The capacity is
+    /// the part that the caller may use. Words are read one by one, so each that is not read saves time.
+    #[inline(always)]
+    pub(crate) fn of_bucket<V: View>(v: &V, rule: usize, head: u64, leave_reserve: bool) -> Terms {
+        let [step_whole, step_frac, den] = v.terms_words(rule, 1);
+        let room = v.terms_words(rule, if leave_reserve { 6 } else { 4 });
+        Terms { head, step_whole: !step_whole, step_frac, den, capacity: room, room }
+    }
+
+    /// The terms whose first word is `head`, for their kind and unit.
+    #[inline(always)]
+    pub(crate) const fn of_head(head: u64) -> Terms {
+        Terms { head, step_whole: 0, step_frac: 0, den: 0, capacity: [0; 2], room: [0; 2] }
+    }
+
     /// Decodes stored words. The cost of one unit is stored inverted: if that word is lost, a unit costs more
     /// than the capacity.
     #[inline]
@@ -154,12 +170,6 @@ impl Terms {
     #[inline(always)]
     pub const fn is_bucket(&self) -> bool {
         (self.head as u8).wrapping_sub(Algorithm::TokenBucket as u8) < LAST_BUCKET
-    }
-
-    /// Whether the rule is a bucket whose grants carry no delay: token bucket or GCRA.
-    #[inline(always)]
-    pub const fn is_plain_bucket(&self) -> bool {
-        (self.head as u8).wrapping_sub(Algorithm::TokenBucket as u8) <= 1
     }
 
     /// For a bucket that had the terms `old` before: whether its state means the used units (GCRA's arrival

@@ -114,22 +114,42 @@ impl<'a, O: Os> Transaction<'a, O> {
     }
 
     /// The same for a word of the logs.
+    #[inline(always)]
     pub(crate) fn write_log(&mut self, word: usize, value: u64) {
         self.write_to(word, self.cells.at_any(word), value);
     }
 
+    /// Changes a word whose value `old` the caller has read in this transaction.
+    #[inline(always)]
+    pub(crate) fn replace(&mut self, word: usize, old: u64, value: u64) {
+        self.replace_in(word, self.cells.at(word), old, value);
+    }
+
+    /// Changes those of several words in a row that differ from the `old` ones.
+    #[inline(always)]
+    pub(crate) fn replace_array<const N: usize>(&mut self, first: usize, old: [u64; N], values: [u64; N]) {
+        for i in 0..N {
+            self.replace(first + i, old[i], values[i]);
+        }
+    }
+
     #[inline(always)]
     fn write_to(&mut self, word: usize, cell: &AtomicU64, value: u64) {
-        let old = cell.load(Ordering::Relaxed);
+        self.replace_in(word, cell, cell.load(Ordering::Relaxed), value);
+    }
+
+    #[inline(always)]
+    fn replace_in(&mut self, word: usize, cell: &AtomicU64, old: u64, value: u64) {
         if old == value {
             return;
         }
         debug_assert!(is_journaled(word, self.cells.count()), "word {word} is not transactional");
-        if self.entries == JOURNAL_ENTRIES {
-            self.full = true;
-            return;
-        }
-        if self.entries == 0 {
+        // One comparison for both: the first entry, and one too many.
+        if self.entries.wrapping_sub(1) >= JOURNAL_ENTRIES - 1 {
+            if self.entries >= JOURNAL_ENTRIES {
+                self.full = true;
+                return;
+            }
             open(self.cells);
         }
         let entry = JOURNAL + 2 * self.entries;
@@ -147,6 +167,14 @@ impl<'a, O: Os> Transaction<'a, O> {
     pub(crate) fn write_array<const N: usize>(&mut self, first: usize, values: [u64; N]) {
         for (i, value) in values.into_iter().enumerate() {
             self.write(first + i, value);
+        }
+    }
+
+    /// [`write_array`](Self::write_array) as a function of its own.
+    #[inline(never)]
+    pub(crate) fn write_words(&mut self, first: usize, values: &[u64]) {
+        for (i, value) in values.iter().enumerate() {
+            self.write(first + i, *value);
         }
     }
 
@@ -183,9 +211,23 @@ impl<O: Os> Transaction<'_, O> {
 }
 
 impl<O: Os> Drop for Transaction<'_, O> {
+    #[inline(always)]
     fn drop(&mut self) {
-        self.finish();
+        if self.entries > 0 {
+            // The arguments are copies: with a reference to it, the transaction would have to be kept in memory.
+            abandon(self.words, self.os, self.key);
+        } else {
+            lock::release(self.words, self.os, self.key);
+        }
     }
+}
+
+/// Ends a transaction that has not committed its changes.
+#[cold]
+#[inline(never)]
+fn abandon<O: Os>(words: &Words, os: &O, key: Key) {
+    undo(words);
+    lock::release(words, os, key);
 }
 
 /// Makes the version odd. From here to [`close`] the journal is in effect.

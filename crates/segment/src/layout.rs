@@ -216,9 +216,15 @@ pub mod slot {
 }
 
 /// First word of a slot.
-#[inline]
+#[inline(always)]
 pub fn slot_base(slot: usize) -> usize {
-    SLOT_TABLE + slot * SLOT_WORDS
+    SLOT_TABLE + slot % SLOTS * SLOT_WORDS
+}
+
+/// First word of the state of a rule.
+#[inline(always)]
+pub const fn rule_base(rule: usize) -> usize {
+    RULES + rule % MAX_RULES * RULE_WORDS
 }
 
 /// First word of an entry.

@@ -2,9 +2,9 @@
 
 use super::journal::Transaction;
 use super::layout::{
-    ANCHOR_TIME, ANCHOR_WALL, CORE, EFFECTIVE, LATEST_TIME, PLACES, POLICY, POLICY_CHECKSUM, PROGRESS, RULES,
-    TURN_TABLE, UNSET_BEFORE, WAITING, WALL_SET_AT, WORDS, checksum, entry_base, health_state_word, slot,
-    slot_base,
+    ANCHOR_TIME, ANCHOR_WALL, CORE, EFFECTIVE, LATEST_TIME, PLACES, POLICY, POLICY_CHECKSUM, PROGRESS,
+    TURN_TABLE, UNSET_BEFORE, WAITING, WALL_SET_AT, WORDS, checksum, entry_base, health_state_word,
+    rule_base, slot, slot_base,
 };
 use super::lock::Os;
 use super::words::Cells;
@@ -24,11 +24,17 @@ use std::mem::offset_of;
 /// inverted. A new rule's state is zero, and its first words are [`UNKNOWN`](shmlimit_kernel::state::UNKNOWN) only
 /// if they are damaged. So zeros in the file are not taken for an unused rule: they admit nothing.
 #[inline(always)]
-pub(crate) const fn inverted([first, second, third, since]: [u64; RULE_WORDS]) -> [u64; RULE_WORDS] {
-    [!first, !second, !third, since]
+pub(crate) const fn inverted<const N: usize>(mut words: [u64; N]) -> [u64; N] {
+    let mut i = 0;
+    while i < N && i + 1 < RULE_WORDS {
+        words[i] = !words[i];
+        i += 1;
+    }
+    words
 }
 
 /// Reads the state without the lock. It is consistent only inside [`super::journal::read`].
+#[derive(Clone, Copy)]
 pub struct Reader<'a>(pub Cells<'a>);
 
 impl PolicyWords for Reader<'_> {
@@ -81,8 +87,8 @@ impl View for Reader<'_> {
     }
 
     #[inline(always)]
-    fn terms(&self, rule: usize) -> Terms {
-        Terms::from_words(self.0.load_array(EFFECTIVE + terms_range(rule).start))
+    fn terms_words<const N: usize>(&self, rule: usize, from: usize) -> [u64; N] {
+        self.0.load_array(EFFECTIVE + terms_range(rule).start + from)
     }
 
     #[inline(always)]
@@ -91,8 +97,8 @@ impl View for Reader<'_> {
     }
 
     #[inline(always)]
-    fn rule(&self, rule: usize) -> RuleState {
-        RuleState(inverted(self.0.load_array(RULES + rule * RULE_WORDS)))
+    fn rule_words<const N: usize>(&self, rule: usize) -> [u64; N] {
+        inverted(self.0.load_array(rule_base(rule)))
     }
 
     #[inline(always)]
@@ -168,9 +174,9 @@ read_as_reader! {
     fn wall(now: Time) -> u64;
     fn is_policy_whole() -> bool;
     fn wall_set_at() -> Time;
-    #[inline(always)] fn terms(rule: usize) -> Terms;
+    #[inline(always)] fn terms_words[N](rule: usize, from: usize) -> [u64; N];
     #[inline(always)] fn core() -> Core;
-    #[inline(always)] fn rule(rule: usize) -> RuleState;
+    #[inline(always)] fn rule_words[N](rule: usize) -> [u64; N];
     #[inline(always)] fn held(index: usize) -> Held;
     fn held_since(index: usize) -> Time;
     #[inline(always)] fn waiting() -> WaiterCounts;
@@ -199,12 +205,16 @@ impl<O: Os> Memory for Transaction<'_, O> {
         self.write(EFFECTIVE + 2, queueing.to_word());
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_health_state<const N: usize>(&mut self, at: usize, words: [u64; N]) {
-        self.write_array(health_state_word(at), words);
+        // In line only for single words, which are what a success changes.
+        match words.as_slice() {
+            [word] => self.write(health_state_word(at), *word),
+            _ => self.write_words(health_state_word(at), &words),
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_log(&mut self, index: usize, word: u64) {
         let index = WORDS.saturating_add(index);
         // There is nothing beyond the file. Only damaged terms point there.
@@ -220,7 +230,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
 
     #[inline(always)]
     fn set_rule(&mut self, rule: usize, state: RuleState) {
-        self.write_array(RULES + rule * RULE_WORDS, inverted(state.0));
+        self.write_array(rule_base(rule), inverted(state.0));
     }
 
     #[inline(always)]
@@ -231,6 +241,25 @@ impl<O: Os> Memory for Transaction<'_, O> {
             self.write(base + slot::HELD_SINCE, now.0);
         }
         self.write(base + slot::HELD, held.to_word());
+    }
+
+    #[inline(always)]
+    fn replace_core(&mut self, before: Core, after: Core) {
+        self.replace_array(CORE, before.to_words(), after.to_words());
+    }
+
+    #[inline(always)]
+    fn replace_rule(&mut self, rule: usize, before: RuleState, after: RuleState) {
+        self.replace_array(rule_base(rule), inverted(before.0), inverted(after.0));
+    }
+
+    #[inline(always)]
+    fn replace_held(&mut self, index: usize, before: Held, after: Held, now: Time) {
+        let base = slot_base(index);
+        if after.total > 0 && before.total == 0 {
+            self.write(base + slot::HELD_SINCE, now.0);
+        }
+        self.replace(base + slot::HELD, before.to_word(), after.to_word());
     }
 
     fn set_waiting(&mut self, waiting: WaiterCounts) {

@@ -30,11 +30,14 @@ pub fn policy(words: &Words) -> Result<Policy, String> {
 }
 
 /// Whether the state is one that committed transactions can leave.
-#[inline(always)]
 pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
-    let core = view.core();
-    found != Found::Damaged
-        && core.latest.0 <= now.0.saturating_add(SKEW)
+    found != Found::Damaged && is_core_sane(&view.core(), now)
+}
+
+/// [`is_sane`] for the common state of a segment that is whole.
+#[inline(always)]
+pub(crate) fn is_core_sane(core: &Core, now: Time) -> bool {
+    core.latest.0 <= now.0.saturating_add(SKEW)
         && core.in_flight <= MAX_PERMITS
         && core.in_flight_background <= core.in_flight
 }

@@ -21,7 +21,7 @@ use super::lock::Os;
 use super::words::Words;
 use shmlimit_kernel::decide::{self, Reclaimed};
 use shmlimit_kernel::ledger;
-use shmlimit_kernel::state::{Held, View};
+use shmlimit_kernel::state::{Core, Held, View};
 use shmlimit_kernel::time::Time;
 
 /// The bit in the state of a slot that says that the slot has an owner.
@@ -84,11 +84,11 @@ pub fn held(words: &Words, slot: usize) -> Held {
     Held::from_word(words.load(slot_base(slot) + slot::HELD))
 }
 
-/// Whether at least as many permits are counted as in flight as the participant in this slot holds. A smaller count
+/// Whether at least as many permits are counted as in flight as one participant holds. A smaller count
 /// is damage, and permits would be handed out twice.
 #[inline(always)]
-pub fn are_counted<V: View>(view: &V, slot: usize) -> bool {
-    view.held(slot).total <= view.core().in_flight
+pub fn are_counted(held: Held, core: &Core) -> bool {
+    held.total <= core.in_flight
 }
 
 /// The same for all participants together. A count that is too large does no harm here: it is not known which word

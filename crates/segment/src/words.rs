@@ -46,7 +46,7 @@ mod mapped {
         }
 
         /// The word at any index, including the logs. An index out of range means the last word.
-        #[inline]
+        #[inline(always)]
         pub fn at_any(self, index: usize) -> &'a AtomicU64 {
             let index = index.min(self.len - 1);
             // SAFETY: I1; index < len, and as above.

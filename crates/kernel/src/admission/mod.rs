@@ -3,8 +3,10 @@
 //!
 //! The queue uses this module for calls that wait, and `decide` for calls that do not.
 
+mod by_rules;
 mod layers;
 
+pub use by_rules::{Granted, RuleRefusal, acquire_by_rules, check_by_rules};
 pub use layers::is_settled;
 pub(crate) use layers::{opening, refused_without_end};
 
@@ -13,8 +15,8 @@ use super::pace;
 use super::request::{AcquireRequest, Priority, Reason, Refusal};
 use super::rule::{self, Need, RuleContext, When};
 use super::state::Ticket;
-use super::state::{Charge, Core, General, Held, Memory, RuleState, View};
-use super::time::{Nanos, Time};
+use super::state::{Checked, Core, General, Held, Memory, RuleState, View};
+use super::time::Time;
 use super::{MAX_PERMITS, MAX_RULES};
 use layers::Layers;
 
@@ -72,7 +74,6 @@ pub(crate) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32,
 
 /// Runs [`tick`](breaker::tick) before a call is checked, and evaluates the pace again. Returns the effective
 /// time.
-#[inline(always)]
 pub(crate) fn prepare<M: Memory>(m: &mut M, now: Time) -> Time {
     let now = now.max(m.core().latest);
     if now >= m.next_check() {
@@ -91,7 +92,6 @@ fn prepare_with_next_check<M: Memory>(m: &mut M, now: Time) {
 
 /// Charges a call whose turn it is, if every layer admits it. If `leave_reserve` is set, a background call does
 /// not use the reserve.
-#[inline(always)]
 pub(crate) fn charge_all<M: Memory>(
     m: &mut M,
     slot: usize,
@@ -103,13 +103,7 @@ pub(crate) fn charge_all<M: Memory>(
     let background = request.priority.is_background();
     let watched = now >= m.next_check();
     let layers = if watched { Layers::of(m, now) } else { Layers::none(now) };
-    let mut ticket = Ticket {
-        granted_at: now,
-        cost: request.cost,
-        permit: Held::default(),
-        delay: Nanos::ZERO,
-        charges: [Charge::default(); MAX_RULES],
-    };
+    let mut ticket = Ticket::uncharged(request, now);
     let pass = watched && m.is_passthrough();
     if request.is_peek() {
         return match layers.block {
@@ -120,7 +114,8 @@ pub(crate) fn charge_all<M: Memory>(
     let free = permit_free(&general, &core, background);
     let rules = Rules { count: general.rules, leave_reserve: background && leave_reserve, pass };
     charge_rules(m, &rules, request, free, &layers, &mut ticket)?;
-    ticket.permit = take_permit(m, slot, core, background, now);
+    let checked = Checked { core, held: m.held(slot) };
+    ticket.permit = take_permit(m, slot, &checked, background, now);
     if watched {
         layers::admitted(m, now);
     }
@@ -128,17 +123,11 @@ pub(crate) fn charge_all<M: Memory>(
 }
 
 #[inline(always)]
-pub(crate) fn take_permit<M: Memory>(
-    m: &mut M,
-    slot: usize,
-    core: Core,
-    background: bool,
-    now: Time,
-) -> Held {
+fn take_permit<M: Memory>(m: &mut M, slot: usize, checked: &Checked, background: bool, now: Time) -> Held {
+    let Checked { core, held } = *checked;
     let permit = Held { total: 1, background: u32::from(background) };
-    m.set_core(Core { latest: now, ..core }.taken(permit));
-    let held = m.held(slot);
-    m.set_held(slot, held.plus(permit));
+    m.replace_core(core, Core { latest: now, ..core }.taken(permit));
+    m.replace_held(slot, held, held.plus(permit), now);
     permit
 }
 
@@ -151,7 +140,6 @@ struct Rules {
 }
 
 /// Charges the rules if a permit is free, no other layer is in the way, and all rules admit the call.
-#[inline(always)]
 fn charge_rules<M: Memory>(
     m: &mut M,
     rules: &Rules,
@@ -163,8 +151,6 @@ fn charge_rules<M: Memory>(
     let now = ticket.granted_at;
     let mut states = [RuleState::default(); MAX_RULES];
     let mut charged = [false; MAX_RULES];
-    // Rules whose charge is only a new state, with nothing else to store.
-    let mut buckets = [false; MAX_RULES];
     let mut wait = Wait::none(now);
     for i in 0..rules.count.min(MAX_RULES) {
         let at = RuleContext::of(m, i, now);
@@ -180,8 +166,9 @@ fn charge_rules<M: Memory>(
             Some((after, charge)) => {
                 (states[i], ticket.charges[i]) = (after, charge);
                 charged[i] = true;
-                buckets[i] = at.terms.is_bucket();
-                ticket.delay = ticket.delay.max(rule::delay(&at, state));
+                if at.terms.is_leaky() {
+                    ticket.delay = ticket.delay.max(rule::delay(now, state));
+                }
             }
             None => {
                 let until = match until(m, &at, state, need) {
@@ -199,9 +186,7 @@ fn charge_rules<M: Memory>(
         return Err(wait.refusal(layers, permit_free, now));
     }
     for i in 0..rules.count.min(MAX_RULES) {
-        if charged[i] && buckets[i] {
-            m.set_rule(i, states[i]);
-        } else if charged[i] {
+        if charged[i] {
             let at = RuleContext::of(m, i, now);
             let cost = request.cost[at.terms.unit()];
             rule::store(m, &at, cost, (states[i], ticket.charges[i]));
@@ -225,7 +210,6 @@ fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Time
 
 /// The refusal that [`decide::acquire`](crate::decide::acquire) would return, if any. Takes nothing. Without
 /// the lock, check [`is_settled`] first.
-#[inline(always)]
 pub fn check<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let (general, core) = (v.general(), v.core());
     let now = now.max(core.latest);

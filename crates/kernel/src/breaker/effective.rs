@@ -22,8 +22,9 @@ const TERMS_AT: usize = 8;
 /// The range of these words that holds the terms of rule `rule`.
 #[inline]
 pub const fn terms_range(rule: usize) -> std::ops::Range<usize> {
-    let start = TERMS_AT.saturating_add(rule.saturating_mul(TERMS_WORDS));
-    start..start.saturating_add(TERMS_WORDS)
+    // The remainder keeps a damaged index within the words, without a comparison.
+    let start = TERMS_AT + rule % MAX_RULES * TERMS_WORDS;
+    start..start + TERMS_WORDS
 }
 
 /// The effective limits of a new limiter.

@@ -6,14 +6,12 @@
 mod change;
 mod record;
 mod release;
-mod single_bucket;
 
-pub use super::admission::{check, is_settled};
+pub use super::admission::{Granted, RuleRefusal, acquire_by_rules, check, check_by_rules, is_settled};
 pub use super::breaker::{BreakerCommand, force};
 pub use change::{catch_up, counted, patch, pause, reset, resume, sane};
-pub use record::{Verdict, observe, record, record_success_fast};
-pub use release::{Reclaimed, cancel, reclaim, release, settle};
-pub use single_bucket::{acquire_single_bucket, check_single_bucket};
+pub use record::{Verdict, observe, record, record_success};
+pub use release::{Reclaimed, cancel, reclaim, release, release_at_once, settle};
 
 use super::admission;
 use super::breaker;
@@ -32,7 +30,6 @@ pub fn tick<M: Memory>(m: &mut M, now: Time) {
 }
 
 /// Requests a call for the participant in `slot`. Either everything is charged, or nothing (R38, R130).
-#[inline(always)]
 pub fn acquire<M: Memory>(
     m: &mut M,
     slot: usize,

@@ -1,5 +1,7 @@
 //! Records how calls ended, and the contents of their response headers.
 
+use super::release;
+use crate::MAX_UNITS;
 use crate::backoff::{self, BackoffAdvice};
 use crate::breaker;
 use crate::gate;
@@ -7,7 +9,7 @@ use crate::health_state::{HealthStateMemory, HealthStateView};
 use crate::ledger;
 use crate::outcome::{self, OutcomeClass, Report};
 use crate::pace::{self, Observation};
-use crate::state::{Core, Memory, Ticket};
+use crate::state::{Checked, Core, Memory, Ticket};
 use crate::time::{Nanos, Time};
 
 /// The result of recording an outcome.
@@ -57,21 +59,24 @@ pub fn record<M: Memory>(
     verdict
 }
 
-/// Fast path of [`record`] for the usual case: the call succeeded, no timer is due, no call waits, and no
-/// recent failure is stored. Does not handle response headers. Returns the number of outcomes in the window. In
-/// any other case returns `None` and changes nothing.
+/// The short form of [`record`] for the usual case: the call succeeded, no timer is due, no call waits, and no recent
+/// failure is stored. Does not handle response headers. `actual` is the actual cost, if it differs from the requested
+/// one. Returns the number of outcomes in the window.
+///
+/// If it returns `None`, the caller must undo every change of this operation and use [`record`].
 #[inline(always)]
-pub fn record_success_fast<M: Memory>(
+pub fn record_success<M: Memory>(
     m: &mut M,
     slot: usize,
     ticket: &Ticket,
+    actual: Option<&[u64; MAX_UNITS]>,
     latency: Option<Nanos>,
+    checked: &Checked,
     now: Time,
 ) -> Option<u32> {
-    let core = m.core();
+    let Checked { core, held } = *checked;
     let now = now.max(core.latest);
     let window = m.healthy_window()?;
-    let held = m.held(slot);
     if now >= m.next_check() || !m.waiting().is_empty() || m.has_written_off() {
         return None;
     }
@@ -79,14 +84,17 @@ pub fn record_success_fast<M: Memory>(
         return None;
     }
     let (oldest, samples) = outcome::make_room(m, window, now)?;
+    if let Some(actual) = actual {
+        release::settle_rules(m, ticket, actual, core.latest, now);
+    }
     m.set_outcome(oldest.wrapping_add(samples), outcome::entry(OutcomeClass::Ok, now));
     m.set_healthy_window(oldest, samples + 1);
     m.add_ok();
     if let Some(latency) = latency {
         m.add_latency(latency);
     }
-    m.set_core(Core { latest: now, ..core }.given_back(ticket.permit));
-    m.set_held(slot, held.minus(ticket.permit));
+    m.replace_core(core, Core { latest: now, ..core }.given_back(ticket.permit));
+    m.replace_held(slot, held, held.minus(ticket.permit), now);
     Some(samples + 1)
 }
 

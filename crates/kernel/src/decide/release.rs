@@ -4,14 +4,27 @@
 use crate::breaker;
 use crate::health_state::HealthStateView;
 use crate::queue;
-use crate::rule::{self, Charged, RuleContext};
+use crate::rule::{self, Charged};
 use crate::state::Ticket;
 use crate::state::{Core, Held, Memory};
+use crate::terms::Terms;
 use crate::time::Time;
 use crate::{MAX_RULES, MAX_UNITS};
 
-/// Returns the permit of a finished call. The charges to the rules stay.
+/// The short form of [`release`] for the usual case: no call waits for the permit, and no probe was written off. In any
+/// other case returns `false` and changes nothing.
 #[inline(always)]
+pub fn release_at_once<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) -> bool {
+    if !m.waiting().is_empty() || m.has_written_off() {
+        return false;
+    }
+    if ticket.permit.total > 0 {
+        return_permits(m, slot, ticket.permit);
+    }
+    true
+}
+
+/// Returns the permit of a finished call. The charges to the rules stay.
 pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) && m.has_written_off() {
         breaker::came_back(m, ticket.permit, ticket.granted_at);
@@ -24,7 +37,7 @@ pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
     super::tick(m, now);
     // A participant without such a permit was reclaimed or reset meanwhile, and its charges with it.
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) {
-        settle_rules(m, ticket, [0; MAX_UNITS], now);
+        settle_at(m, ticket, &[0; MAX_UNITS], now);
         breaker::came_back(m, ticket.permit, ticket.granted_at);
     }
 }
@@ -34,21 +47,33 @@ pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
 pub fn settle<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS], now: Time) {
     super::tick(m, now);
     if ticket.permit.total > 0 {
-        settle_rules(m, ticket, actual, now);
+        settle_at(m, ticket, &actual, now);
     }
 }
 
-fn settle_rules<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS], now: Time) {
+fn settle_at<M: Memory>(m: &mut M, ticket: &Ticket, actual: &[u64; MAX_UNITS], now: Time) {
     let core = m.core();
     let now = now.max(core.latest);
     m.set_core(Core { latest: now, ..core });
+    settle_rules(m, ticket, actual, core.latest, now);
+}
+
+/// Settles the charges of all rules at `now`. The last change before was made at `last`.
+#[inline]
+pub(super) fn settle_rules<M: Memory>(
+    m: &mut M,
+    ticket: &Ticket,
+    actual: &[u64; MAX_UNITS],
+    last: Time,
+    now: Time,
+) {
     for i in 0..m.general().rules.min(MAX_RULES) {
-        let at = RuleContext::of(m, i, now);
-        let (estimate, actual) = (ticket.cost[at.terms.unit()], actual[at.terms.unit()]);
-        if estimate != actual {
-            let (at_then, charge) = (ticket.granted_at, ticket.charges[i]);
-            let charged = Charged { at: at_then, cost: estimate, charge, last: core.latest };
-            rule::settle(m, &at, actual, &charged);
+        let [head] = m.terms_words(i, 0);
+        let unit = Terms::of_head(head).unit();
+        let (cost, actual) = (ticket.cost[unit], actual[unit]);
+        if cost != actual {
+            let charged = Charged { at: ticket.granted_at, cost, charge: ticket.charges[i], last };
+            rule::settle(m, i, actual, &charged, now);
         }
     }
 }
@@ -61,8 +86,8 @@ fn return_permits<M: Memory>(m: &mut M, slot: usize, back: Held) -> bool {
         return false;
     }
     let core = m.core();
-    m.set_core(core.given_back(back));
-    m.set_held(slot, held.minus(back));
+    m.replace_core(core, core.given_back(back));
+    m.replace_held(slot, held, held.minus(back), core.latest);
     true
 }
 

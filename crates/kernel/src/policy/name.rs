@@ -56,6 +56,22 @@ impl Name {
         std::str::from_utf8(&self.0[..len]).unwrap_or_default()
     }
 
+    /// Whether this is the name `text`.
+    ///
+    /// ```
+    /// # use shmlimit_kernel as shmlimit;
+    /// assert!(shmlimit::policy::Name::new("tmdb").unwrap().is("tmdb"));
+    /// ```
+    #[inline]
+    pub fn is(&self, text: &str) -> bool {
+        let text = text.as_bytes();
+        // Names of other lengths differ in one byte, without a comparison of the whole: a name is followed by a zero, and
+        // does not contain one.
+        self.0.get(text.len()).is_none_or(|byte| *byte == 0)
+            && text.last().is_some_and(|byte| *byte != 0)
+            && self.0.get(..text.len()).is_some_and(|name| name == text)
+    }
+
     /// The words to store: the bytes in order, on machines of either byte order.
     ///
     /// ```

@@ -141,6 +141,13 @@ pub trait RateAlgorithm {
         None
     }
 
+    /// [`RateAlgorithm::admit`] and [`RateAlgorithm::store`] in one step. `state` is the stored state of the rule.
+    #[inline(always)]
+    fn take<M: Memory>(m: &mut M, at: &RuleContext, state: RuleState, need: Need) -> Option<Charge> {
+        let (after, charge) = Self::admit(m, at, state, need)?;
+        m.replace_rule(at.rule, state, after);
+        Some(charge)
+    }
     /// Stores the result of [`RateAlgorithm::charge`] for `cost` at the same time.
     #[inline(always)]
     fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: Charging) {

@@ -48,7 +48,7 @@
 
 use super::algorithm::{Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When};
 use crate::span::{MAX_SPAN, Span};
-use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
+use crate::state::{Charge, Memory, RULE_WORDS, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
@@ -118,19 +118,13 @@ impl RateAlgorithm for Bucket {
     #[inline(always)]
     fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
         let (RuleContext { terms, now, .. }, Need { cost, leave_reserve }) = (at, need);
-        let den = terms.den();
-        let (at, room) = (BucketState::read(state).at, terms.room(leave_reserve));
-        let needed = terms.step().times(cost, den);
-        if room < needed {
-            // A reduced capacity has room for at least one unit.
-            let full = if cost > 1 && terms.overdraft() > 0 { full(v, at, need) } else { None };
-            return full.map_or(When::Never, |full| When::at(full, *now));
+        let at = BucketState::read(state).at;
+        if let Some(ready) = ready(at, terms, terms.room(leave_reserve), cost) {
+            return When::at(ready, *now);
         }
-        // Rounded up once, at the end: the sum of the fractions is more than -1 ns and less than 2 ns.
-        let frac = at.frac.wrapping_add(needed.frac).wrapping_sub(room.frac) as i64;
-        let up = u64::from(frac > 0) + u64::from(frac > den as i64);
-        let ready = at.whole.saturating_add(up).saturating_sub(room.whole.wrapping_sub(needed.whole));
-        When::at(Time(ready), *now)
+        // A reduced capacity has room for at least one unit.
+        let full = if cost > 1 && terms.overdraft() > 0 { full(v, at, need) } else { None };
+        full.map_or(When::Never, |full| When::at(full, *now))
     }
 
     // The calls are taken one after another, so their sum may exceed the room: max(now, at) + (ahead + c)·T -
@@ -146,19 +140,6 @@ impl RateAlgorithm for Bucket {
         }
         let words = BucketState::read(state).after(terms, *now, ahead.saturating_add(cost));
         When::at(Time(words.at.minus(room, den).ceil()), *now)
-    }
-
-    // The same test with the sum that is stored anyway: max(now, at) + c·T <= now + room.
-    #[inline(always)]
-    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
-        let (RuleContext { terms, now, rule }, cost) = (at, need.cost);
-        let room = terms.room(need.leave_reserve);
-        let words = BucketState::read(state).after(terms, *now, cost);
-        if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
-            let overdraws = cost > 1 && terms.overdraft() > 0;
-            return if overdraws { overdraw(v, *rule, *now, state, need) } else { None };
-        }
-        Some((words.write(), words.mark(terms)))
     }
 
     fn charge<V: View>(_: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
@@ -184,7 +165,8 @@ impl RateAlgorithm for Bucket {
     fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
         let RuleContext { rule, terms, now } = at;
         let (den, tau) = (terms.den(), terms.tau());
-        let words = BucketState::read(m.rule(*rule));
+        let state = m.rule(*rule);
+        let words = BucketState::read(state);
         let debt = words.debt(*now);
         let reach = tau.whole.saturating_mul(terms.overdraft().max(1));
         let over = charged.at.0.saturating_add(reach) < now.0;
@@ -196,21 +178,25 @@ impl RateAlgorithm for Bucket {
         // The units charged after this charge, in ticks.
         let later = ticks(words.at, terms).wrapping_sub(charged.charge.0.wrapping_sub(words.back));
         let latest = later == 0;
-        // A rounded position may be one tick too high.
-        let later = if terms.tick() == 0 { later } else { later.saturating_add(1) };
-        let later = Span::from_parts(u128::from(later) << terms.tick(), 1, den);
+        let later = match terms.tick() {
+            // Without a division in the usual case.
+            0 if latest => Span::ZERO,
+            0 => Span::from_parts(u128::from(later), 1, den),
+            // A rounded position may be one tick too high.
+            tick => Span::from_parts(u128::from(later.saturating_add(1)) << tick, 1, den),
+        };
         // A refund beyond this point would leave more than the later charges found.
         let since_last = words.debt(charged.last.min(*now));
         let refund = since_last.minus(later, den).min(debt).min(terms.step().times(cost, den));
         let at = words.at.minus(refund, den);
         if latest {
-            return m.set_rule(*rule, BucketState { at, ..words }.write());
+            return m.replace_rule(*rule, state, BucketState { at, ..words }.write());
         }
         let back = words.back.wrapping_add(ticks_up(refund, terms));
         let turned = back >> QUARTER_TURN != words.back >> QUARTER_TURN;
         let after = BucketState { at, back, ..words };
         let after = after.write();
-        m.set_rule(*rule, if turned { after.forgetful(*now) } else { after });
+        m.replace_rule(*rule, state, if turned { after.forgetful(*now) } else { after });
     }
 
     fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
@@ -224,6 +210,35 @@ impl RateAlgorithm for Bucket {
 }
 
 impl Bucket {
+    /// Charges a bucket whose terms begin with the word `head`, if it has room for the call. The test is that of `earliest` with the sum that is stored anyway: max(now, at) + c·T <= now +
+    /// room. A cost above the room of a reduced bucket is left to the general form.
+    #[inline(always)]
+    pub(super) fn take_room<M: Memory>(
+        m: &mut M,
+        rule: usize,
+        head: u64,
+        now: Time,
+        need: Need,
+    ) -> Option<Charge> {
+        let terms = Terms::of_bucket(m, rule, head, need.leave_reserve);
+        let state = before(m.rule_words(rule));
+        let (words, room) = (BucketState::read(state).after(&terms, now, need.cost), terms.tau());
+        if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
+            return None;
+        }
+        m.replace_rule(rule, state, words.write());
+        Some(words.mark(&terms))
+    }
+
+    /// The time at which a bucket whose terms begin with the word `head` has room for the call. `None` if that is never,
+    /// or if the general form must decide.
+    #[inline(always)]
+    pub(super) fn room_at<V: View>(v: &V, rule: usize, head: u64, need: Need) -> Option<Time> {
+        let terms = Terms::of_bucket(v, rule, head, need.leave_reserve);
+        let [whole, frac] = v.rule_words(rule);
+        ready(Span { whole, frac }, &terms, terms.tau(), need.cost)
+    }
+
     /// Converts `state` from the terms `old` to the terms of `at`.
     pub(super) fn rescaled(at: &RuleContext, old: &Terms, state: RuleState) -> RuleState {
         let RuleContext { terms: new, now, .. } = at;
@@ -249,9 +264,23 @@ impl Bucket {
 
     /// The time until the bucket has leaked empty, rounded up (R25).
     #[inline]
-    pub(super) fn level(at: &RuleContext, state: RuleState) -> Nanos {
-        Nanos(BucketState::read(state).debt(at.now).ceil())
+    pub(super) fn level(now: Time, state: RuleState) -> Nanos {
+        Nanos(BucketState::read(state).debt(now).ceil())
     }
+}
+
+/// The time at which a bucket that is full at `at` has `room` for a cost. `None` if the cost is above the room.
+#[inline(always)]
+fn ready(at: Span, terms: &Terms, room: Span, cost: u64) -> Option<Time> {
+    let den = terms.den();
+    let needed = terms.step().times(cost, den);
+    if room < needed {
+        return None;
+    }
+    // Rounded up once, at the end: the sum of the fractions is more than -1 ns and less than 2 ns.
+    let frac = at.frac.wrapping_add(needed.frac).wrapping_sub(room.frac) as i64;
+    let up = u64::from(frac > 0) + u64::from(frac > den as i64);
+    Some(Time(at.whole.saturating_add(up).saturating_sub(room.whole.wrapping_sub(needed.whole))))
 }
 
 /// For a reduced bucket that is full at `at`: the time at which it admits a cost above its room. `None` if the
@@ -266,16 +295,10 @@ fn full<V: View>(v: &V, at: Span, need: Need) -> Option<Time> {
     fits.then_some(Time(at.ceil()))
 }
 
-/// [`RateAlgorithm::admit`] for a cost above the room of a reduced bucket. It takes the index of the rule
-/// instead of its terms, so that the caller can keep the terms in registers.
-#[cold]
-#[inline(never)]
-fn overdraw<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> Option<Charging> {
-    let at = RuleContext::of(v, rule, now);
-    match Bucket::earliest(v, &at, state, need) {
-        When::Now => Some(Bucket::charge(v, &at, state, need.cost)),
-        When::At(_) | When::Never => None,
-    }
+/// A bucket's state from its first words. The last word does not change with a charge, so it is not read for one.
+#[inline(always)]
+const fn before([whole, frac, back]: [u64; RULE_WORDS - 1]) -> RuleState {
+    RuleState([whole, frac, back, 0])
 }
 
 /// The furthest time to which a settlement may move `at`. It is far beyond any real settlement, but near enough
@@ -291,7 +314,9 @@ fn furthest(terms: &Terms, now: Time) -> u64 {
 
 /// A length in ticks, rounded up.
 fn ticks_up(span: Span, terms: &Terms) -> u64 {
-    span.parts(terms.den()).div_ceil(1 << terms.tick()) as u64
+    let (parts, tick) = (span.parts(terms.den()), terms.tick());
+    let rest = parts & ((1 << tick) - 1);
+    ((parts >> tick) as u64).wrapping_add(u64::from(rest > 0))
 }
 
 /// The same number of units as time under new terms: `span / T_old * T_new`.

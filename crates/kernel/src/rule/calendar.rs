@@ -51,7 +51,7 @@ pub(super) struct Calendar {
 impl Calendar {
     /// The window at `at.now`. `stored` is the end of the window that was counted last, or zero if there was
     /// none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of<V: View>(v: &V, at: &RuleContext, stored: Time) -> Calendar {
         let (period, now) = (at.terms.period().0, at.now);
         if now.0.saturating_add(tolerance(period)) < stored.0 {
@@ -65,7 +65,7 @@ impl Calendar {
         Calendar::of(v, at, Time::ZERO)
     }
 
-    #[inline]
+    #[inline(always)]
     fn within(until: Time, period: u64, now: Time) -> Calendar {
         let elapsed = period - until.since(now).0.min(period);
         Calendar { until, step: Step::Same, elapsed, period, now }

@@ -31,7 +31,7 @@ struct SlidingCounterState {
 
 impl SlidingCounterState {
     /// The state in the window of `at.now`. A window that was not the one just before counts nothing.
-    #[inline]
+    #[inline(always)]
     fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (SlidingCounterState, Calendar) {
         let words = SlidingCounterState::read(state);
         let calendar = Calendar::of(v, at, words.until);
@@ -43,6 +43,17 @@ impl SlidingCounterState {
             Step::Later => (0, 0),
         };
         (SlidingCounterState { until: calendar.until, curr, prev, ..words }, calendar)
+    }
+
+    /// The same as `weighted(period, elapsed) + cost <= room`, without a division: floor(prev * left / period) <=
+    /// most exactly if prev * left < (most + 1) * period.
+    #[inline(always)]
+    fn admits(&self, period: u64, elapsed: u64, cost: u64, room: u64) -> bool {
+        let Some(most) = room.checked_sub(cost).and_then(|room| room.checked_sub(self.curr)) else {
+            return false;
+        };
+        let left = period.saturating_sub(elapsed);
+        u128::from(self.prev) * u128::from(left) < (u128::from(most) + 1) * u128::from(period)
     }
 
     /// The weighted sum at this moment.
@@ -93,6 +104,18 @@ impl RateAlgorithm for SlidingCounter {
             Some(elapsed) => When::At(calendar.time(v, 1, elapsed)),
             None => When::At(calendar.time(v, 2, 0)),
         }
+    }
+
+    // The same test as in `earliest`, and the same state as in `charge`, with one look at the calendar.
+    #[inline(always)]
+    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
+        let (words, calendar) = SlidingCounterState::at(v, at, state);
+        let room = at.terms.limit(need.leave_reserve);
+        let admitted = words.admits(at.terms.period().0, calendar.elapsed, need.cost, room);
+        admitted.then(|| {
+            let words = SlidingCounterState { curr: words.curr.saturating_add(need.cost), ..words };
+            (words.write(), Charge(words.until.0))
+        })
     }
 
     // Assumes that each window takes as much as it can hold, regardless of the weight of the window before. The

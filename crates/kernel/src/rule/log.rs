@@ -36,44 +36,62 @@ struct SlidingLogState {
 }
 
 impl SlidingLogState {
-    /// The state without the runs that are too old by now.
-    #[inline]
-    fn live<V: View>(v: &V, at: &RuleContext, ring: &Ring, state: RuleState) -> SlidingLogState {
+    /// The state without the runs that are too old by now, and the place of its first run.
+    #[inline(always)]
+    fn live<V: View>(v: &V, at: &RuleContext, ring: &Ring, state: RuleState) -> (SlidingLogState, usize) {
         let words = SlidingLogState::read(state);
-        // The words are damaged, so the runs in use are not known. The rule counts as used up.
-        if words.stretch.first == UNKNOWN || words.stretch.len() > ring.runs() {
-            return SlidingLogState { total: u64::MAX, ..words };
-        }
-        let Some(old) = at.now.0.checked_sub(at.terms.period().0) else { return words };
         let Stretch { first, next } = words.stretch;
-        let begin = ring.first_after(v, words.stretch, Time(old));
-        if begin == first {
-            return words;
+        // The words are damaged, so the runs in use are not known. The rule counts as used up.
+        if first == UNKNOWN || words.stretch.len() > ring.runs() {
+            return (SlidingLogState { total: u64::MAX, ..words }, 0);
         }
-        let dead = ring.sum(v, Stretch { first, next: begin });
-        let total = if begin == next { 0 } else { words.total.saturating_sub(dead) };
-        SlidingLogState { stretch: Stretch { first: begin, next }, total, ..words }
+        let place = ring.place(first);
+        let Some(old) = at.now.0.checked_sub(at.terms.period().0) else { return (words, place) };
+        let len = words.stretch.len();
+        let dead = ring.until(v, place, len, Time(old));
+        if dead == 0 {
+            return (words, place);
+        }
+        let units = ring.sum(v, place, dead);
+        let total = if dead == len { 0 } else { words.total.saturating_sub(units) };
+        let stretch = Stretch { first: first.wrapping_add(dead), next };
+        (SlidingLogState { stretch, total, ..words }, ring.later(place, dead))
     }
 
-    /// Whether a charge at `now` is added to the newest run: that run has the same time, or there is no more
-    /// room.
-    fn grows<V: View>(&self, v: &V, ring: &Ring, now: Time) -> bool {
-        let len = self.stretch.len();
-        len > 0 && (len >= ring.runs() || ring.time(v, self.stretch.last()) == now)
-    }
-
-    fn charge<V: View>(self, v: &V, ring: &Ring, now: Time, cost: u64) -> Charging {
+    /// Takes `cost` at `now`. `place` is the place of the first run.
+    #[inline(always)]
+    fn charge<V: View>(self, v: &V, ring: &Ring, place: usize, now: Time, cost: u64) -> Addition {
         let Stretch { first, next } = self.stretch;
-        let next = if self.grows(v, ring, now) { next } else { next.wrapping_add(1) };
+        // A damaged length was replaced by a total that admits nothing. A settlement charges even then.
+        let len = self.stretch.len().min(ring.runs());
+        let newest = ring.later(place, len.wrapping_sub(1).min(ring.runs()));
+        // The charge is added to the newest run if that has the same time, or if there is no more room.
+        let begins = len == 0 || (len < ring.runs() && ring.time(v, newest) != now);
+        let (place, next) =
+            if begins { (ring.later(place, len), next.wrapping_add(1)) } else { (newest, next) };
         let added = cost.min(MOST.saturating_sub(self.total));
         let total = self.total.saturating_add(added);
-        (SlidingLogState { stretch: Stretch { first, next }, total, ..self }.write(), Charge(added))
+        let state = SlidingLogState { stretch: Stretch { first, next }, total, ..self };
+        Addition { state: state.write(), place, begins, added }
     }
 
     /// The time at which the `k`th oldest unit is too old. There are at least `k` units.
     fn time_without<V: View>(&self, v: &V, at: &RuleContext, ring: &Ring, k: u64) -> Time {
         ring.time_of_unit(v, self.stretch, k).plus(at.terms.period())
     }
+}
+
+/// A charge that is not stored yet.
+#[derive(Clone, Copy)]
+struct Addition {
+    /// The state after it.
+    state: RuleState,
+    /// The place of the run that it is added to.
+    place: usize,
+    /// Whether that run is new.
+    begins: bool,
+    /// The units that are added.
+    added: u64,
 }
 
 impl RateAlgorithm for SlidingLog {
@@ -83,7 +101,7 @@ impl RateAlgorithm for SlidingLog {
             return When::Never;
         }
         let ring = Ring::of(&at.terms);
-        let words = SlidingLogState::live(v, at, &ring, state);
+        let (words, _) = SlidingLogState::live(v, at, &ring, state);
         match words.total.saturating_sub(room - need.cost) {
             0 => When::Now,
             k => When::At(words.time_without(v, at, &ring, k)),
@@ -98,7 +116,7 @@ impl RateAlgorithm for SlidingLog {
             return When::Never;
         }
         let ring = Ring::of(&at.terms);
-        let words = SlidingLogState::live(v, at, &ring, state);
+        let (words, _) = SlidingLogState::live(v, at, &ring, state);
         let k = words.total.saturating_add(ahead).saturating_sub(room - need.cost);
         if k == 0 {
             return When::Now;
@@ -113,33 +131,43 @@ impl RateAlgorithm for SlidingLog {
         }
     }
 
-    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
-        let left = at.terms.limit(need.leave_reserve).checked_sub(need.cost)?;
-        let ring = Ring::of(&at.terms);
-        let words = SlidingLogState::live(v, at, &ring, state);
-        (words.total <= left).then(|| words.charge(v, &ring, at.now, need.cost))
-    }
-
     fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let ring = Ring::of(&at.terms);
-        SlidingLogState::live(v, at, &ring, state).charge(v, &ring, at.now, cost)
+        let (words, place) = SlidingLogState::live(v, at, &ring, state);
+        let Addition { state, added, .. } = words.charge(v, &ring, place, at.now, cost);
+        (state, Charge(added))
+    }
+
+    #[inline(always)]
+    fn take<M: Memory>(m: &mut M, at: &RuleContext, state: RuleState, need: Need) -> Option<Charge> {
+        let left = at.terms.limit(need.leave_reserve).checked_sub(need.cost)?;
+        let ring = Ring::of(&at.terms);
+        let (words, place) = SlidingLogState::live(m, at, &ring, state);
+        if words.total > left {
+            return None;
+        }
+        let addition = words.charge(m, &ring, place, at.now, need.cost);
+        ring.add(m, addition.place, addition.begins, at.now, addition.added);
+        m.replace_rule(at.rule, state, addition.state);
+        Some(Charge(addition.added))
     }
 
     fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64 {
-        let words = SlidingLogState::live(v, at, &Ring::of(&at.terms), state);
+        let (words, _) = SlidingLogState::live(v, at, &Ring::of(&at.terms), state);
         at.terms.limit(leave_reserve).saturating_sub(words.total)
     }
 
     fn sane<V: View>(v: &V, at: &RuleContext, state: RuleState) -> bool {
         let (ring, SlidingLogState { stretch, total, .. }) =
             (Ring::of(&at.terms), SlidingLogState::read(state));
+        let first = ring.place(stretch.first);
         let ordered = || {
-            let (first, last) = (ring.time(v, stretch.first), ring.time(v, stretch.last()));
-            first <= last && last <= at.now
+            let times = (ring.time(v, first), ring.time(v, ring.place(stretch.last())));
+            times.0 <= times.1 && times.1 <= at.now
         };
         stretch.len() <= ring.runs()
             && total <= MOST
-            && ring.sum(v, stretch) == total
+            && ring.sum(v, first, stretch.len()) == total
             && (stretch.len() == 0 || ordered())
     }
 
@@ -147,11 +175,7 @@ impl RateAlgorithm for SlidingLog {
         let ring = Ring::of(&at.terms);
         let (before, after) =
             (SlidingLogState::read(m.rule(at.rule)).stretch, SlidingLogState::read(state).stretch);
-        if after.next == before.next {
-            ring.grow(m, after.last(), at.now, charge.0);
-        } else {
-            ring.push(m, after.last(), at.now, charge.0);
-        }
+        ring.add(m, ring.place(after.last()), after.next != before.next, at.now, charge.0);
         m.set_rule(at.rule, state);
     }
 
@@ -161,21 +185,24 @@ impl RateAlgorithm for SlidingLog {
         let ring = Ring::of(&at.terms);
         let words = SlidingLogState::read(m.rule(at.rule));
         let Stretch { first, next } = words.stretch;
-        let before = Time(charged.at.0.saturating_sub(1));
-        let run = if charged.at == Time::ZERO { first } else { ring.first_after(m, words.stretch, before) };
-        if run == next || ring.time(m, run) != charged.at {
+        let earlier = match charged.at.0.checked_sub(1) {
+            Some(before) => ring.until(m, ring.place(first), words.stretch.len(), Time(before)),
+            None => 0,
+        };
+        let run = first.wrapping_add(earlier);
+        if run == next || ring.time(m, ring.place(run)) != charged.at {
             return;
         }
-        let back = cost.min(ring.count(m, run)).min(words.total);
+        let back = cost.min(ring.count(m, ring.place(run))).min(words.total);
         ring.shrink(m, words.stretch, run, back);
         // Empty runs at either end are removed to make room.
         let mut stretch = words.stretch;
         for _ in 0..POPS {
             if stretch.len() == 0 {
                 break;
-            } else if ring.count(m, stretch.last()) == 0 {
+            } else if ring.count(m, ring.place(stretch.last())) == 0 {
                 stretch.next = stretch.last();
-            } else if ring.count(m, stretch.first) == 0 {
+            } else if ring.count(m, ring.place(stretch.first)) == 0 {
                 stretch.first = stretch.first.wrapping_add(1);
             } else {
                 break;
@@ -186,7 +213,7 @@ impl RateAlgorithm for SlidingLog {
 
     fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
         let total = at.terms.limit(false).min(MOST);
-        Ring::of(&at.terms).push(m, 0, at.now, total);
+        Ring::of(&at.terms).add(m, 0, true, at.now, total);
         let stretch = Stretch { first: 0, next: 1 };
         m.set_rule(at.rule, SlidingLogState { stretch, total, since: Time(0) }.write());
     }

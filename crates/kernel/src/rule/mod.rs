@@ -21,6 +21,7 @@ pub use gcra_window::GcraWindow;
 pub use log::SlidingLog;
 pub use window::FixedWindow;
 
+use super::MAX_UNITS;
 use super::policy::AlgorithmKind;
 use super::state::{Memory, RuleState, UNKNOWN, View};
 use super::terms::Terms;
@@ -55,20 +56,39 @@ macro_rules! with_algorithm {
     };
 }
 
-/// See [`RateAlgorithm::earliest`].
+/// The time at which a rule admits its part of `cost`. `None` if that is never, or if the general form must decide.
+///
+/// In line for buckets, like [`take`].
 #[inline(always)]
-pub fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
-    if at.terms.is_bucket() {
-        return Bucket::earliest(v, at, state, need);
+pub fn admits_at<V: View>(
+    v: &V,
+    rule: usize,
+    now: Time,
+    cost: &[u64; MAX_UNITS],
+    leave_reserve: bool,
+) -> Option<Time> {
+    let [head] = v.terms_words(rule, 0);
+    let kind = Terms::of_head(head);
+    let need = Need { cost: cost[kind.unit()], leave_reserve };
+    match need.cost {
+        0 => Some(now),
+        _ if kind.is_bucket() => Bucket::room_at(v, rule, head, need),
+        _ => match earliest_of_others(v, rule, now, need) {
+            When::Now => Some(now),
+            When::At(time) => Some(time),
+            When::Never => None,
+        },
     }
-    earliest_of_others(v, at.rule, at.now, state, need)
 }
 
-// This is a separate function, like `admit_others`, and takes the index of the rule instead of its terms.
-// Otherwise the terms would be kept in memory for it in every round of a loop that does not need them.
+// This is a separate function, so that it does not make the loop over buckets longer.
 #[inline(never)]
-fn earliest_of_others<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> When {
-    let at = &RuleContext::of(v, rule, now);
+fn earliest_of_others<V: View>(v: &V, rule: usize, now: Time, need: Need) -> When {
+    earliest(v, &RuleContext::of(v, rule, now), v.rule(rule), need)
+}
+
+/// See [`RateAlgorithm::earliest`].
+pub fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
     with_algorithm!(at, A => A::earliest(v, at, state, need), When::Never)
 }
 
@@ -77,38 +97,47 @@ pub fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead
     with_algorithm!(at, A => A::earliest_behind(v, at, state, ahead, need), When::Never)
 }
 
-/// See [`RateAlgorithm::admit`].
-#[inline(always)]
-pub fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
-    if at.terms.is_bucket() {
-        return Bucket::admit(v, at, state, need);
+/// Charges a rule, whose terms begin with the word `head`, if it admits the call. `None` if it does not, or if the
+/// general form must decide. A function of its own, because the loop over the rules is faster without its registers.
+#[inline(never)]
+pub fn take<M: Memory>(m: &mut M, rule: usize, head: u64, now: Time, need: Need) -> Option<Charge> {
+    if Terms::of_head(head).is_bucket() {
+        return Bucket::take_room(m, rule, head, now, need);
     }
-    admit_others(v, at.rule, at.now, state, need)
+    take_other(m, rule, now, need)
 }
 
 #[inline(never)]
-fn admit_others<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> Option<Charging> {
-    let at = &RuleContext::of(v, rule, now);
+fn take_other<M: Memory>(m: &mut M, rule: usize, now: Time, need: Need) -> Option<Charge> {
+    let (at, state) = (RuleContext::of(m, rule, now), m.rule(rule));
+    // Damaged terms do not say reliably which unit they count, so such a rule is asked even if the cost is 0.
+    if need.cost == 0 && at.terms.kind().is_some() {
+        return Some(Charge::default());
+    }
+    with_algorithm!(at, A => A::take(m, &at, state, need), None)
+}
+
+/// See [`RateAlgorithm::admit`].
+pub fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
     with_algorithm!(at, A => A::admit(v, at, state, need), None)
 }
 
 /// See [`RateAlgorithm::store`].
-#[inline(never)]
 pub fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: Charging) {
     with_algorithm!(at, A => A::store(m, at, cost, charged), ());
 }
 
 /// Replaces an estimated cost by the actual one (R129). A higher cost is charged even below zero, and a lower
 /// one is refunded.
-pub fn settle<M: Memory>(m: &mut M, at: &RuleContext, actual: u64, charged: &Charged) {
+pub fn settle<M: Memory>(m: &mut M, rule: usize, actual: u64, charged: &Charged, now: Time) {
+    let (at, state) = (RuleContext::of(m, rule, now), m.rule(rule));
     match actual.checked_sub(charged.cost) {
         Some(more) => with_algorithm!(at, A => {
-            let state = m.rule(at.rule);
-            let after = A::charge(m, at, state, more);
-            A::store(m, at, more, after);
+            let after = A::charge(m, &at, state, more);
+            A::store(m, &at, more, after);
         }, ()),
-        None if charged.at < m.rule(at.rule).since() => {}
-        None => with_algorithm!(at, A => A::refund(m, at, charged.cost - actual, charged), ()),
+        None if charged.at < state.since() => {}
+        None => with_algorithm!(at, A => A::refund(m, &at, charged.cost - actual, charged), ()),
     }
 }
 
@@ -118,11 +147,11 @@ pub fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reser
     with_algorithm!(at, A => A::available(v, at, state, leave_reserve), 0)
 }
 
-/// How long to hold back a call that a leaky bucket admits, so that calls go out evenly (R25). `state` is the
+/// How long to hold back a call at `now` that a leaky bucket admits, so that calls go out evenly (R25). `state` is the
 /// state before the charge.
 #[inline]
-pub fn delay(at: &RuleContext, state: RuleState) -> Nanos {
-    if at.terms.is_leaky() { Bucket::level(at, state) } else { Nanos::ZERO }
+pub fn delay(now: Time, state: RuleState) -> Nanos {
+    Bucket::level(now, state)
 }
 
 /// The calendar window of a rule that has one.

@@ -25,9 +25,7 @@ const HEIGHTS: usize = 5;
 #[derive(Clone, Copy)]
 pub(super) struct Ring {
     times: usize,
-    sums: [usize; HEIGHTS],
-    heights: usize,
-    runs: u64,
+    runs: usize,
 }
 
 /// A stretch of runs, from `first` up to but not including `next`.
@@ -52,93 +50,110 @@ impl Stretch {
 }
 
 impl Ring {
-    pub(super) fn of(terms: &Terms) -> Ring {
+    #[inline(always)]
+    pub(super) const fn of(terms: &Terms) -> Ring {
         // Each run needs two words and 1/15 word for sums, and each height may be rounded up.
-        let words = terms.log_words().max(64);
-        let runs = (words - 2 * HEIGHTS) * 15 / 31;
-        let mut ring = Ring { times: terms.log_at(), sums: [0; HEIGHTS], heights: 0, runs: runs as u64 };
-        let mut at = ring.times.saturating_add(runs);
-        for (height, sums) in ring.sums.iter_mut().enumerate() {
-            let block = 1 << (FANOUT * height as u32);
-            if block > runs {
-                break;
-            }
-            *sums = at;
-            at = at.saturating_add(runs.div_ceil(block));
-            ring.heights += 1;
-        }
-        ring
+        let words = if terms.log_words() < 64 { 64 } else { terms.log_words() };
+        Ring { times: terms.log_at(), runs: (words - 2 * HEIGHTS) * 15 / 31 }
     }
 
     /// Maximum number of runs.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn runs(&self) -> u64 {
-        self.runs
+        self.runs as u64
     }
 
-    #[inline]
-    const fn place(&self, run: u64) -> u64 {
-        run % self.runs
+    /// The place of a run. It takes a division, so use [`Ring::later`] for a run near one whose place is known.
+    #[inline(always)]
+    pub(super) const fn place(&self, run: u64) -> usize {
+        (run % self.runs as u64) as usize
     }
 
-    #[inline]
-    fn sum_at(&self, height: usize, place: u64) -> usize {
-        self.sums[height].saturating_add((place >> (FANOUT * height as u32)) as usize)
+    /// The place of the run that comes `more` runs after the run at `place`. `more` is at most [`Ring::runs`].
+    #[inline(always)]
+    pub(super) const fn later(&self, place: usize, more: u64) -> usize {
+        let sum = place.wrapping_add(more as usize);
+        if sum >= self.runs { sum.wrapping_sub(self.runs) } else { sum }
     }
 
-    #[inline]
-    pub(super) fn time<V: View>(&self, v: &V, run: u64) -> Time {
-        Time(!v.log(self.times.saturating_add(self.place(run) as usize)))
+    /// Number of heights, including the counts themselves: each whose blocks are not longer than the ring.
+    #[inline(always)]
+    const fn heights(&self) -> u32 {
+        let heights = self.runs.ilog2() / FANOUT + 1;
+        if heights > HEIGHTS as u32 { HEIGHTS as u32 } else { heights }
     }
 
-    /// The number of units of run `run`.
-    pub(super) fn count<V: View>(&self, v: &V, run: u64) -> u64 {
-        v.log(self.sum_at(0, self.place(run)))
+    /// The first word of each height.
+    #[inline(always)]
+    fn sums(&self) -> [usize; HEIGHTS] {
+        let mut at = self.times.saturating_add(self.runs);
+        let mut sums = [0; HEIGHTS];
+        for (height, sums) in sums.iter_mut().enumerate() {
+            *sums = at;
+            at = at.saturating_add(self.runs.div_ceil(1 << (FANOUT * height as u32)));
+        }
+        sums
     }
 
-    /// The first run of a stretch that is later than `time`. Times never decrease. The search starts at the
-    /// front, because the run is usually near it.
-    pub(super) fn first_after<V: View>(&self, v: &V, stretch: Stretch, time: Time) -> u64 {
-        let after = |i: u64| self.time(v, stretch.first.wrapping_add(i)) > time;
-        let len = stretch.len().min(self.runs);
+    /// The time of the run at `place`.
+    #[inline(always)]
+    pub(super) fn time<V: View>(&self, v: &V, place: usize) -> Time {
+        Time(!v.log(self.times.saturating_add(place)))
+    }
+
+    /// The number of units of the run at `place`.
+    #[inline(always)]
+    pub(super) fn count<V: View>(&self, v: &V, place: usize) -> u64 {
+        v.log(self.times.saturating_add(self.runs).saturating_add(place))
+    }
+
+    /// The number of runs, of the `len` runs from `place` on, that are not later than `time`. Times never decrease.
+    /// The search starts at the front, because the number is usually small.
+    #[inline(always)]
+    pub(super) fn until<V: View>(&self, v: &V, place: usize, len: u64, time: Time) -> u64 {
+        let len = len.min(self.runs());
         let (mut low, mut high, mut step) = (0, len, 1);
         while low < high {
             let probe = (low + step - 1).min(low + (high - low) / 2);
-            if after(probe) {
+            if self.time(v, self.later(place, probe)) > time {
                 high = probe;
             } else {
                 low = probe + 1;
             }
             step *= 2;
         }
-        stretch.first.wrapping_add(low)
+        low
     }
 
-    /// The sum over a stretch.
-    pub(super) fn sum<V: View>(&self, v: &V, stretch: Stretch) -> u64 {
-        self.walk(v, stretch, None).1
+    /// The sum over `len` runs from `place` on.
+    #[inline(always)]
+    pub(super) fn sum<V: View>(&self, v: &V, place: usize, len: u64) -> u64 {
+        if len == 1 { self.count(v, place) } else { self.walk(v, place, len, None).1 }
     }
 
     /// The time of the `k`th oldest unit of a stretch with at least `k` units.
     pub(super) fn time_of_unit<V: View>(&self, v: &V, stretch: Stretch, k: u64) -> Time {
-        self.time(v, self.walk(v, stretch, Some(k)).0)
+        let first = self.place(stretch.first);
+        self.time(v, self.walk(v, first, stretch.len(), Some(k)).0)
     }
 
-    /// Goes through a stretch in the largest possible steps, until the sum is at least `enough` if that is
-    /// given. Returns the run at which the sum reaches it, or the end, and the sum before that run.
-    fn walk<V: View>(&self, v: &V, stretch: Stretch, enough: Option<u64>) -> (u64, u64) {
-        let (mut run, mut sum) = (stretch.first, 0u64);
-        let mut left = stretch.len().min(self.runs);
-        let mut place = self.place(run);
+    /// Goes through `len` runs from `place` on in the largest possible steps, until the sum is at least `enough` if
+    /// that is given. Returns the place at which the sum reaches it, or the end, and the sum before that place.
+    #[inline(never)]
+    fn walk<V: View>(&self, v: &V, mut place: usize, len: u64, enough: Option<u64>) -> (usize, u64) {
+        let (sums, heights) = (self.sums(), self.heights());
+        let mut sum = 0u64;
+        let mut left = len.min(self.runs()) as usize;
         while left > 0 {
             let fits = left.min(self.runs - place);
-            let mut height = self.heights - 1;
+            let mut height = heights - 1;
             let width = loop {
-                let width = 1 << (FANOUT * height as u32);
+                let width = 1 << (FANOUT * height);
                 if height == 0 || (place.is_multiple_of(width) && width <= fits) {
-                    let with = sum.wrapping_add(v.log(self.sum_at(height, place)));
+                    let word = sums[height as usize].saturating_add(place >> (FANOUT * height));
+                    let with = sum.wrapping_add(v.log(word));
                     match enough {
-                        Some(enough) if with >= enough && height == 0 => return (run, sum),
+                        Some(enough) if with >= enough && height == 0 => return (place, sum),
                         Some(enough) if with >= enough => {}
                         _ => {
                             sum = with;
@@ -148,46 +163,37 @@ impl Ring {
                 }
                 height -= 1;
             };
-            run = run.wrapping_add(width);
             left -= width;
-            place = if place + width == self.runs { 0 } else { place + width };
+            place = self.later(place, width as u64);
         }
-        (run, sum)
+        (place, sum)
     }
 
-    /// Adds a new run after the newest one.
-    pub(super) fn push<M: Memory>(&self, m: &mut M, run: u64, time: Time, count: u64) {
-        let place = self.place(run);
-        m.set_log(self.times.saturating_add(place as usize), !time.0);
-        for height in 0..self.heights {
-            let begins = place.is_multiple_of(1 << (FANOUT * height as u32));
-            let word = self.sum_at(height, place);
-            let before = if begins { 0 } else { m.log(word) };
+    /// Adds units to the newest run, at `place`, and sets its time to `time`. `begins` says whether this run is new.
+    #[inline(always)]
+    pub(super) fn add<M: Memory>(&self, m: &mut M, place: usize, begins: bool, time: Time, count: u64) {
+        m.set_log(self.times.saturating_add(place), !time.0);
+        let mut sums = self.times.saturating_add(self.runs);
+        for height in 0..self.heights() {
+            let width = 1 << (FANOUT * height);
+            let word = sums.saturating_add(place / width);
+            // A block's sum starts again with the run at its first place.
+            let before = if begins && place.is_multiple_of(width) { 0 } else { m.log(word) };
             m.set_log(word, before.wrapping_add(count));
-        }
-    }
-
-    /// Adds to the newest run, and sets its time to `time`.
-    pub(super) fn grow<M: Memory>(&self, m: &mut M, run: u64, time: Time, count: u64) {
-        let place = self.place(run);
-        m.set_log(self.times.saturating_add(place as usize), !time.0);
-        for height in 0..self.heights {
-            let word = self.sum_at(height, place);
-            let before = m.log(word);
-            m.set_log(word, before.wrapping_add(count));
+            sums = sums.saturating_add(self.runs.div_ceil(width));
         }
     }
 
     /// Removes units from a run of a stretch.
     pub(super) fn shrink<M: Memory>(&self, m: &mut M, stretch: Stretch, run: u64, count: u64) {
-        let place = self.place(run);
-        for height in 0..self.heights {
+        let (place, sums) = (self.place(run), self.sums());
+        for height in 0..self.heights() {
             // If the next round has already started a block, its sum is about the runs of that round.
-            let begin = run.wrapping_sub(place % (1 << (FANOUT * height as u32)));
-            if stretch.next.wrapping_sub(begin) > self.runs {
+            let begin = run.wrapping_sub(place as u64 % (1 << (FANOUT * height)));
+            if stretch.next.wrapping_sub(begin) > self.runs() {
                 return;
             }
-            let word = self.sum_at(height, place);
+            let word = sums[height as usize].saturating_add(place >> (FANOUT * height));
             let before = m.log(word);
             // A sum that is smaller than `count` is damaged. If it went below zero, it would look like a large
             // sum.

@@ -208,22 +208,25 @@ pub struct Ticket {
     pub(crate) charges: [Charge; MAX_RULES],
 }
 
-/// The part of a ticket of [`acquire_single_bucket`](crate::decide::acquire_single_bucket) that is not known
-/// from the request. The whole ticket is built directly in its final place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    pub(crate) granted_at: Time,
-    pub(crate) permit: Held,
-    pub(crate) charge: Charge,
+impl Ticket {
+    /// A ticket at `now` that holds no permit and was charged to no rule yet.
+    #[inline(always)]
+    pub const fn uncharged(request: &AcquireRequest, now: Time) -> Ticket {
+        Ticket {
+            granted_at: now,
+            cost: request.cost,
+            permit: Held { total: 0, background: 0 },
+            delay: Nanos::ZERO,
+            charges: [Charge(0); MAX_RULES],
+        }
+    }
 }
 
-impl Taken {
-    /// The ticket for the given request.
-    #[inline(always)]
-    pub fn ticket(self, request: &AcquireRequest) -> Ticket {
-        let mut charges = [Charge::default(); MAX_RULES];
-        charges[0] = self.charge;
-        let Taken { granted_at, permit, .. } = self;
-        Ticket { granted_at, cost: request.cost, permit, delay: Nanos::ZERO, charges }
-    }
+/// The state that an operation has read and checked before its decision, so that the decision does not read it again.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked {
+    /// The common state.
+    pub core: Core,
+    /// The permits of the participant that asks.
+    pub held: Held,
 }

@@ -10,7 +10,7 @@ mod queue;
 mod view;
 
 pub use common::{
-    CORE_WORDS, Charge, Core, GENERAL_WORDS, General, Held, RULE_WORDS, RuleState, Taken, Ticket, UNKNOWN,
+    CORE_WORDS, Charge, Checked, Core, GENERAL_WORDS, General, Held, RULE_WORDS, RuleState, Ticket, UNKNOWN,
 };
 pub(crate) use health::bucket;
 pub use health::{

@@ -16,12 +16,22 @@ pub trait View: PolicyWords {
     /// The next check time. Before it, only rules, permits and the queue matter: no breaker, gate or pace is in
     /// the way, and none of their timers is due.
     fn next_check(&self) -> Time;
-    /// The effective terms of rule `rule`, which is below `general().rules`.
-    fn terms(&self, rule: usize) -> Terms;
+    /// `N` words of the effective terms of rule `rule` from word `from` on. The rule is below `general().rules`.
+    fn terms_words<const N: usize>(&self, rule: usize, from: usize) -> [u64; N];
+    /// The effective terms of rule `rule`.
+    #[inline(always)]
+    fn terms(&self, rule: usize) -> Terms {
+        Terms::from_words(self.terms_words(rule, 0))
+    }
     /// The common state.
     fn core(&self) -> Core;
+    /// The first `N` words of the state of rule `rule`.
+    fn rule_words<const N: usize>(&self, rule: usize) -> [u64; N];
     /// The state of rule `rule`.
-    fn rule(&self, rule: usize) -> RuleState;
+    #[inline(always)]
+    fn rule(&self, rule: usize) -> RuleState {
+        RuleState(self.rule_words(rule))
+    }
     /// The permits of the participant in `slot`.
     fn held(&self, slot: usize) -> Held;
     /// The time since which the participant has held at least one permit without interruption. Zero if that is
@@ -81,6 +91,29 @@ pub trait Memory: View {
     fn set_rule(&mut self, rule: usize, state: RuleState);
     /// Stores the permits of the participant in `slot`.
     fn set_held(&mut self, slot: usize, held: Held);
+    /// Stores the common state. `before` is what the caller has read, so that only the changed words are written and
+    /// no word is read twice.
+    #[inline(always)]
+    fn replace_core(&mut self, before: Core, after: Core) {
+        let _ = before;
+        self.set_core(after);
+    }
+    /// Stores those words of the state of rule `rule` that differ between `before` and `after`. A caller that has not
+    /// read a word gives any value for it, the same in both.
+    #[inline(always)]
+    fn replace_rule(&mut self, rule: usize, before: RuleState, after: RuleState) {
+        let RuleState(mut words) = self.rule(rule);
+        for (i, word) in words.iter_mut().enumerate().filter(|(i, _)| before.0[*i] != after.0[*i]) {
+            *word = after.0[i];
+        }
+        self.set_rule(rule, RuleState(words));
+    }
+    /// Stores the permits of the participant in `slot` at `now`, in the same way.
+    #[inline(always)]
+    fn replace_held(&mut self, slot: usize, before: Held, after: Held, now: Time) {
+        let _ = (before, now);
+        self.set_held(slot, after);
+    }
     /// Stores the numbers of waiting calls.
     fn set_waiting(&mut self, waiting: WaiterCounts);
     /// Stores the progress of the queue.

@@ -12,7 +12,7 @@ use crate::clock_source::ClockSource;
 use crate::error::Error;
 use crate::file::Verified;
 use crate::file::backing::Backing;
-use crate::journal::{self, Found, Transaction};
+use crate::journal::{self, Transaction};
 use crate::layout;
 use crate::lock::{self, Claim, Deadline};
 use crate::memory::Reader;
@@ -25,7 +25,7 @@ use options::{AttachOptions, Role};
 use process_state::{Attachment, FileRelease};
 use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::queue::{self, Wake};
-use shmlimit_kernel::state::View;
+use shmlimit_kernel::state::{Checked, View};
 use shmlimit_kernel::time::Time;
 use shmlimit_kernel::{Reason, Refusal};
 use std::path::Path;
@@ -146,16 +146,16 @@ impl Segment {
         work: impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
         match self.begin_at_once(attachment, self.raw_now(attachment)) {
-            Some((mut tx, now)) => Ok(work(&mut tx, now)),
+            Some((mut tx, now, _)) => Ok(work(&mut tx, now)),
             None => self.transact_slowly(attachment, Claim::Participant, deadline, &work),
         }
     }
 
     /// Takes the lock and reads the time, if nothing is in the way. Otherwise returns `None`, and
     /// [`transact`](Self::transact) finds out the reason. `raw` is the clock's time, read before the lock is taken
-    /// so that the lock is held for a shorter time.
+    /// so that the lock is held for a shorter time. The last value is the state that was read and checked.
     #[inline(always)]
-    pub fn begin_at_once(&self, attachment: &Attachment, raw: u64) -> Option<(Tx<'_>, Time)> {
+    pub fn begin_at_once(&self, attachment: &Attachment, raw: u64) -> Option<(Tx<'_>, Time, Checked)> {
         if self.is_place_due(raw) {
             return None;
         }
@@ -165,12 +165,13 @@ impl Segment {
             .or_else(|| lock::spin(&self.words, attachment.slot))?;
         let tx = Transaction::under(&self.words, &self.backing, key);
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
+        let checked = Checked { core: tx.core(), held: tx.held(attachment.slot) };
         if tx.is_whole()
             && tx.load(layout::RETIRED) == layout::LIVE
-            && sanity::is_sane(&tx, Found::Whole, now)
-            && slots::are_counted(&tx, attachment.slot)
+            && sanity::is_core_sane(&checked.core, now)
+            && slots::are_counted(checked.held, &checked.core)
         {
-            Some((tx, now))
+            Some((tx, now, checked))
         } else {
             None
         }
@@ -243,23 +244,28 @@ impl Segment {
         })?
     }
 
-    /// [`transact`](Self::transact) for a change that needs no time.
+    /// [`begin_at_once`](Self::begin_at_once) for a change that needs no time.
     #[inline(always)]
+    pub fn begin_untimed(&self, attachment: &Attachment) -> Option<Tx<'_>> {
+        let key = lock::try_acquire(&self.words, attachment.slot)
+            .or_else(|| lock::spin(&self.words, attachment.slot))?;
+        let tx = Transaction::under(&self.words, &self.backing, key);
+        if tx.is_whole() && tx.load(layout::RETIRED) == layout::LIVE { Some(tx) } else { None }
+    }
+
+    /// [`transact`](Self::transact) for a change that needs no time.
     pub fn transact_untimed<R>(
         &self,
         attachment: &Attachment,
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>) -> R,
     ) -> Result<R, Box<Error>> {
-        if let Some(key) = lock::try_acquire(&self.words, attachment.slot)
-            .or_else(|| lock::spin(&self.words, attachment.slot))
-        {
-            let mut tx = Transaction::under(&self.words, &self.backing, key);
-            if tx.is_whole() && tx.load(layout::RETIRED) == layout::LIVE {
-                return Ok(work(&mut tx));
+        match self.begin_untimed(attachment) {
+            Some(mut tx) => Ok(work(&mut tx)),
+            None => {
+                self.transact_slowly(attachment, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
             }
         }
-        self.transact_slowly(attachment, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
     /// The time on the clock that the limiter's clock is based on: the machine's clock, or a test clock.

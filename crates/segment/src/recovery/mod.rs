@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::journal::{Begun, Found, Transaction};
 use crate::lock::{Claim, Deadline};
 use crate::{layout, sanity, slots, wall_clock};
+use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
 
 impl Segment {
@@ -87,7 +88,8 @@ impl Segment {
         died: bool,
     ) -> Result<bool, Error> {
         if !due && !died {
-            return Ok(sanity::is_sane(tx, found, now) && slots::are_counted(tx, attachment.slot));
+            let held = tx.held(attachment.slot);
+            return Ok(sanity::is_sane(tx, found, now) && slots::are_counted(held, &tx.core()));
         }
         let policy = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
         Ok(match died {
