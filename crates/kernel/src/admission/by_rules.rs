@@ -8,7 +8,7 @@
 use super::{permit_free, take_permit};
 use crate::MAX_RULES;
 use crate::request::{AcquireRequest, Reason, Refusal};
-use crate::rule::{self, Need};
+use crate::rule::{self, Need, RuleContext};
 use crate::state::{Charge, Checked, Held, Memory, Ticket, View};
 use crate::terms::Terms;
 use crate::time::{Nanos, Time};
@@ -63,7 +63,7 @@ pub fn acquire_by_rules<M: Memory>(
             continue;
         }
         if kind.is_leaky() {
-            delay = delay.max(rule::delay(now, m.rule(rule)));
+            delay = delay.max(rule::delay(&RuleContext::of(m, rule, now), m.rule(rule)));
         }
         charges[rule] = rule::take(m, rule, head, now, need)?;
     }

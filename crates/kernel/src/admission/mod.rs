@@ -166,9 +166,7 @@ fn charge_rules<M: Memory>(
             Some((after, charge)) => {
                 (states[i], ticket.charges[i]) = (after, charge);
                 charged[i] = true;
-                if at.terms.is_leaky() {
-                    ticket.delay = ticket.delay.max(rule::delay(now, state));
-                }
+                ticket.delay = ticket.delay.max(rule::delay(&at, state));
             }
             None => {
                 let until = match until(m, &at, state, need) {

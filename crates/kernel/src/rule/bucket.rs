@@ -264,8 +264,8 @@ impl Bucket {
 
     /// The time until the bucket has leaked empty, rounded up (R25).
     #[inline]
-    pub(super) fn level(now: Time, state: RuleState) -> Nanos {
-        Nanos(BucketState::read(state).debt(now).ceil())
+    pub(super) fn level(at: &RuleContext, state: RuleState) -> Nanos {
+        Nanos(BucketState::read(state).debt(at.now).ceil())
     }
 }
 

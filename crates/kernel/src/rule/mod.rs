@@ -147,11 +147,11 @@ pub fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reser
     with_algorithm!(at, A => A::available(v, at, state, leave_reserve), 0)
 }
 
-/// How long to hold back a call at `now` that a leaky bucket admits, so that calls go out evenly (R25). `state` is the
+/// How long to hold back a call that a leaky bucket admits, so that calls go out evenly (R25). `state` is the
 /// state before the charge.
 #[inline]
-pub fn delay(now: Time, state: RuleState) -> Nanos {
-    Bucket::level(now, state)
+pub fn delay(at: &RuleContext, state: RuleState) -> Nanos {
+    if at.terms.is_leaky() { Bucket::level(at, state) } else { Nanos::ZERO }
 }
 
 /// The calendar window of a rule that has one.
