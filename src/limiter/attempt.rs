@@ -222,7 +222,7 @@ impl LimiterSegment {
         Err(AcquireError::refused(refusal))
     }
 
-    /// Reclaims the queue entries of dead processes. The fast paths are closed while the queue is not empty. If
+    /// Reclaims the queue entries of dead processes. The short path is closed while the queue is not empty. If
     /// every call is granted, no other code looks for these entries.
     #[cold]
     fn reclaim_dead_waiters(&self, attachment: &Attachment, deadline: &Deadline) {

@@ -293,7 +293,7 @@ impl LimiterSegment {
         }
     }
 
-    /// Records how a call ended, by the fast path if possible.
+    /// Records how a call ended, by the short form if possible.
     #[inline(always)]
     pub(super) fn record(
         &self,
@@ -309,7 +309,7 @@ impl LimiterSegment {
         self.record_full(grant, outcome)
     }
 
-    /// The short form of [`decide::record_success`], if its conditions hold.
+    /// [`decide::record_success`], if its conditions hold.
     #[inline(always)]
     fn record_success(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
         let segment = &self.segment;

@@ -9,6 +9,8 @@ mod corruption;
 mod health_lasts;
 mod invalid_lock_words;
 #[cfg(target_os = "linux")]
+mod kill_algorithms;
+#[cfg(target_os = "linux")]
 mod kill_every_instruction;
 #[cfg(target_os = "linux")]
 mod kill_for_real;

@@ -116,3 +116,20 @@ impl fmt::Debug for Name {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_only_its_own_text() {
+        let longest = "a".repeat(NAME_LEN);
+        for name in ["a", "tokens", &longest] {
+            let stored = Name::new(name).unwrap();
+            assert!(stored.is(name));
+            for other in ["", "b", "token", "tokens\0", "tokens2", "tOkens", &"a".repeat(NAME_LEN + 1)] {
+                assert!(!stored.is(other), "{name} is {other:?}");
+            }
+        }
+    }
+}
