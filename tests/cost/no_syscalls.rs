@@ -3,13 +3,13 @@
 //! A helper (this program, started again) prepares itself, reports its thread, and is traced while it decides. The
 //! helper marks the beginning and end of each stretch with a system call that nothing else makes.
 
+use crate::shapes::{Call, SHAPES, Shape};
 use crate::util::respawn::again;
 use nix::libc;
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, getppid, gettid};
-use crate::shapes::{Call, SHAPES, Shape};
 use shmlimit::{Limiter, Request};
 use shmlimit_segment::AttachOptions;
 use std::io::{BufRead, BufReader, Write};

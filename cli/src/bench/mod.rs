@@ -7,6 +7,7 @@ mod machine;
 mod measure;
 mod operations;
 mod report;
+mod shapes;
 mod startup;
 mod waiting;
 
@@ -24,8 +25,9 @@ Ratios say more than nanoseconds: the unit is one precise clock read, which ever
 take turns, and the median counts, so that whatever disturbs the machine disturbs all of them; still, run it when \
 nothing else runs. The limiters live in a directory of their own, which is removed at the end; yours are not touched.
 
-\"nearly\" is within 10 % of a target, which other work on the machine may explain; (goal) is not required. How each \
-figure is taken: docs/benchmarks.md.
+\"nearly\" is within 10 % of a target, which other work on the machine may explain. \"goal\" is better than required. \
+\"(busy)\" is a target that does not count, because other programs used the processors. How each figure is taken: \
+docs/benchmarks.md.
 
 Exit codes: 0 measured, whatever the figures say; with --check 1 if a required target is missed; 2 usage, 1 anything \
 else.";
@@ -121,7 +123,9 @@ impl Command for Bench {
         let bench = BenchDirectory { supervisor: Supervisor::start()? };
         let mut listener = Listener { json: self.json, paint: Paint::for_stdout(), missed: 0 };
         listener.machine(self.quick)?;
-        listener.part("one process", decisions::measure(effort, &bench)?)?;
+        let decisions::Rows { parts, limiters } = decisions::measure(effort, &bench)?;
+        listener.part("one process", parts)?;
+        listener.part("one process: acquire and release", limiters)?;
         listener.part("several processes at once", contended::measure(effort, &bench)?)?;
         listener.part("coming and going", startup::measure(effort, &bench)?)?;
         listener
@@ -160,7 +164,7 @@ impl Listener {
         if self.json {
             return rows.iter().try_for_each(|row| output::line(&row.to_json().to_string()));
         }
-        output::line(&format!("\n{}", self.paint.bold(title)))?;
+        output::line(&format!("\n{}", Row::heading(title, self.paint)))?;
         rows.iter().try_for_each(|row| output::line(&row.line(self.paint)))
     }
 }
