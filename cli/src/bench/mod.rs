@@ -38,7 +38,7 @@ pub struct Bench {
     /// One JSON object per line: the machine, then each figure
     #[arg(long)]
     pub json: bool,
-    /// A few seconds instead of about 15, for a first look
+    /// A few seconds instead of about 10, for a first look
     #[arg(long)]
     pub quick: bool,
     /// Exit code 1 if a required target is missed by more than 10 %
@@ -156,7 +156,7 @@ impl Listener {
         if cfg!(debug_assertions) {
             output::line("a debug build: these figures say little; build with --release")?;
         }
-        output::line(if quick { "a quick look: figures are rough" } else { "about 15 seconds …" })
+        output::line(if quick { "a quick look: figures are rough" } else { "about 10 seconds …" })
     }
 
     fn part(&mut self, title: &str, rows: Vec<Row>) -> io::Result<()> {
