@@ -101,7 +101,7 @@ fn targets(figures: &[Figure], require: bool) -> Vec<Target> {
         [2, 4, 8].map(|n| rate(Load::Acquire, n) / rate(Load::Flock, n)).into_iter().fold(f64::MAX, f64::min);
     let target = |name, measured, bound, required| Target { name, measured, bound, required };
     vec![
-        target("2 processes: time / lock-free CAS", floor, Bound::AtMost(2.5), require),
+        target("2 processes: time / lock-free CAS", floor, Bound::AtMost(2.0), require),
         target("2 processes: time / lock-free CAS, goal", floor, Bound::AtMost(1.6), false),
         target("8 processes: throughput / 1 process", kept, Bound::AtLeast(0.4), require),
         target("8 processes: throughput / 1 process, goal", kept, Bound::AtLeast(0.6), false),

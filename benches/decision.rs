@@ -1,21 +1,24 @@
 //! Measures the cost of one decision in a single process, in nanoseconds and as a multiple of one precise clock
 //! read.
 //!
-//! `cargo bench --bench decision [-- --json] [-- --check]`; `--check` may take three passes. `-- --loop
-//! granted|denied|release N` runs one operation alone, for profilers.
+//! `cargo bench --bench decision [-- --json] [-- --check]`; `--check` may take three passes. `-- --rules` prints the
+//! curve of 1 to 8 rules instead.
 
 mod common;
 
 #[path = "../cli/src/bench/operations.rs"]
 mod operations;
+#[path = "../cli/src/bench/shapes.rs"]
+mod shapes;
 
 use common::baselines::{FileLock, Rate};
 use common::measure;
 use common::{Bound, Budget, Options, Target, clock, limiter, word};
 use governor::clock::{DefaultClock, MonotonicClock};
 use governor::{Quota, RateLimiter};
-use operations::{BATCH, Figure, denied, granted_in_place, measure, one, take_and_give_back};
-use shmlimit::{Grant, Limiter, Outcome, Request};
+use operations::{BATCH, Figure, granted_in_place, measure, of_shape, one, take_and_give_back};
+use shapes::{Call, SHAPES};
+use shmlimit::{Limiter, Outcome, Request};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -36,19 +39,25 @@ fn targets(figures: &[Figure]) -> Vec<Target> {
         bound,
         required,
     };
-    vec![
-        against_clock("granted / clock", "granted", 2.0, true),
-        against_clock("denied (rate) / clock", "denied: rate", 1.3, true),
-        against_clock("denied (concurrency) / clock", "denied: concurrency", 1.3, true),
+    let mut targets = vec![
         against_clock("release / clock", "release", 2.0, true),
         against_clock("granted, all on / clock", "granted, all on", 2.0, true),
         against_clock("record / clock", "record", 2.5, true),
         against_clock("record / clock, goal", "record", 1.5, false),
-        against_clock("granted / clock, goal", "granted", 1.0, false),
-        against_clock("denied (rate) / clock, goal", "denied: rate", 0.7, false),
         quotient("flock+mmap / granted", "flock + mmap", "granted", Bound::AtLeast(10.0), true),
-        quotient("granted, 8 rules / 1 rule, goal", "granted, 8 rules", "granted", Bound::AtMost(2.0), false),
-    ]
+    ];
+    for shape in SHAPES {
+        let figure = find(shape.key);
+        let (name, measured) = match shape.call {
+            Call::Snapshot => ("snapshot, microseconds", figure.median / 1e3),
+            _ => (shape.what, figure.ratio),
+        };
+        if let Some((most, goal)) = shape.targets {
+            let target = |most, required| Target { name, measured, bound: Bound::AtMost(most), required };
+            targets.extend([target(most, true), target(goal, false)]);
+        }
+    }
+    targets
 }
 
 fn per_second(count: u32) -> Quota {
@@ -70,66 +79,103 @@ fn pass(options: &Options) -> bool {
     let directory = common::directory();
     let path = directory.path();
     let plenty = limiter(path, "plenty", Budget::Plenty.policy(1, None));
-    let plenty_8 = limiter(path, "plenty-8", Budget::Plenty.policy(8, None));
     let guarded = limiter(path, "guarded", Budget::Plenty.guarded());
-    let scarce = limiter(path, "scarce", Budget::Scarce.policy(1, None));
     let scarce_8 = limiter(path, "scarce-8", Budget::Scarce.policy(8, None));
-    let crowded = limiter(path, "crowded", Budget::Plenty.policy(1, Some(1)));
-    let _spent = (scarce.try_acquire(&Request::new()), scarce_8.try_acquire(&Request::new()));
-    let _permit = crowded.try_acquire(&Request::new()).expect("granted");
+    let request = Request::new();
+    let _spent = scarce_8.try_acquire(&request);
+    let limiters: Vec<Limiter> =
+        SHAPES.iter().map(|shape| limiter(path, shape.key, shape.policy())).collect();
     let (free, full) = (word(&path.join("free")), word(&path.join("full")));
     full.decide_lock_free(Rate::SCARCE);
     let governor = RateLimiter::direct_with_clock(per_second(1_000_000_000), DefaultClock::default());
     let governor_vdso = RateLimiter::direct_with_clock(per_second(1_000_000_000), MonotonicClock);
 
-    let figures = measure(
-        options.rounds(ROUNDS),
-        vec![
-            one(&["clock"], BATCH, || {
-                black_box(clock());
-            }),
-            granted_in_place(&["granted", "release", "granted + release"], &plenty),
-            take_and_give_back(&["granted, and moved", "cancel"], &plenty, |grant| {
-                grant.cancel().expect("cancelled");
-            }),
-            granted_in_place(&["granted, all on", "release, all on", "granted + release, all on"], &guarded),
-            take_and_give_back(&["granted, all on, and moved", "record"], &guarded, |grant| {
-                grant.record(black_box(&Outcome::http(200, &[]))).expect("recorded");
-            }),
-            denied(&["denied: rate"], &scarce),
-            denied(&["denied: concurrency"], &crowded),
-            granted_in_place(
-                &["granted, 8 rules", "release, 8 rules", "granted + release, 8 rules"],
-                &plenty_8,
-            ),
-            denied(&["denied: rate, 8 rules"], &scarce_8),
-            one(&["snapshot"], 20, || drop(black_box(plenty.snapshot().expect("a snapshot")))),
-            one(&["lock-free CAS, granted"], BATCH, || {
-                assert!(black_box(&free).decide_lock_free(Rate::PLENTY))
-            }),
-            one(&["lock-free CAS, denied"], BATCH, || {
-                assert!(!black_box(&full).decide_lock_free(Rate::SCARCE))
-            }),
-            one(&["governor, its own clock"], BATCH, || assert!(governor.check().is_ok())),
-            one(&["governor, vDSO clock"], BATCH, || assert!(governor_vdso.check().is_ok())),
-            one(&["flock + mmap"], 200, || assert!(free.decide_under(FileLock::Flock, Rate::PLENTY))),
-            one(&["OFD lock + mmap"], 200, || assert!(free.decide_under(FileLock::Ofd, Rate::PLENTY))),
-        ],
-    );
-    let targets = targets(&figures);
+    let mut operations = vec![one(&["clock"], BATCH, || {
+        black_box(clock());
+    })];
+    operations.extend(SHAPES.iter().zip(&limiters).map(|(shape, limiter)| of_shape(shape, limiter)));
+    operations.extend([
+        take_and_give_back(&["granted, and moved", "cancel"], &plenty, |grant| {
+            grant.cancel().expect("cancelled");
+        }),
+        granted_in_place(&["granted, all on", "release, all on", "granted + release, all on"], &guarded),
+        take_and_give_back(&["granted, all on, and moved", "record"], &guarded, |grant| {
+            grant.record(black_box(&Outcome::http(200, &[]))).expect("recorded");
+        }),
+        one(&["denied: rate, 8 rules"], BATCH, || {
+            assert!(scarce_8.try_acquire(black_box(&request)).is_err());
+        }),
+        one(&["lock-free CAS, granted"], BATCH, || assert!(black_box(&free).decide_lock_free(Rate::PLENTY))),
+        one(&["lock-free CAS, denied"], BATCH, || assert!(!black_box(&full).decide_lock_free(Rate::SCARCE))),
+        one(&["governor, its own clock"], BATCH, || assert!(governor.check().is_ok())),
+        one(&["governor, vDSO clock"], BATCH, || assert!(governor_vdso.check().is_ok())),
+        one(&["flock + mmap"], 200, || assert!(free.decide_under(FileLock::Flock, Rate::PLENTY))),
+        one(&["OFD lock + mmap"], 200, || assert!(free.decide_under(FileLock::Ofd, Rate::PLENTY))),
+    ]);
+    let figures = measure(options.rounds(ROUNDS), operations);
+    report(options, &figures, &targets(&figures))
+}
+
+/// Measures grant and release, and a refusal, with 1 to 8 rules.
+fn curve(options: &Options) -> ExitCode {
+    const MOST: usize = 8;
+    static GRANTED: [&str; MOST] = [
+        "granted + release, 1 rule",
+        "granted + release, 2 rules",
+        "granted + release, 3 rules",
+        "granted + release, 4 rules",
+        "granted + release, 5 rules",
+        "granted + release, 6 rules",
+        "granted + release, 7 rules",
+        "granted + release, 8 rules",
+    ];
+    static REFUSED: [&str; MOST] = [
+        "denied: rate, 1 rule",
+        "denied: rate, 2 rules",
+        "denied: rate, 3 rules",
+        "denied: rate, 4 rules",
+        "denied: rate, 5 rules",
+        "denied: rate, 6 rules",
+        "denied: rate, 7 rules",
+        "denied: rate, 8 rules",
+    ];
+    let directory = common::directory();
+    let open = |names: &[&str; MOST], budget: Budget| {
+        let one = |(i, name): (usize, &&str)| {
+            limiter(directory.path(), &name.replace([' ', ':', ',', '+'], "-"), budget.policy(i + 1, None))
+        };
+        names.iter().enumerate().map(one).collect::<Vec<Limiter>>()
+    };
+    let (plenty, scarce) = (open(&GRANTED, Budget::Plenty), open(&REFUSED, Budget::Scarce));
+    let request = Request::new();
+    let mut operations = vec![one(&["clock"], BATCH, || {
+        black_box(clock());
+    })];
+    operations.extend(GRANTED.iter().zip(&plenty).map(|(name, limiter)| {
+        one(std::slice::from_ref(name), BATCH, || drop(limiter.try_acquire(black_box(&request))))
+    }));
+    operations.extend(REFUSED.iter().zip(&scarce).map(|(name, limiter)| {
+        drop(limiter.try_acquire(&request));
+        one(std::slice::from_ref(name), BATCH, || assert!(limiter.try_acquire(black_box(&request)).is_err()))
+    }));
+    let met = report(options, &measure(options.rounds(ROUNDS), operations), &[]);
+    options.verdict(met)
+}
+
+/// Prints the figures. Returns whether every required target is met.
+fn report(options: &Options, figures: &[Figure], targets: &[Target]) -> bool {
     if options.json {
-        print_json(&figures, &targets);
-        common::all_met(&targets)
-    } else {
-        println!(
-            "{:<28} {:>9} {:>9} {:>9} {:>9} {:>9}",
-            "one process, ns", "median", "10 %", "90 %", "x clock", "quiet"
-        );
-        for Figure { name, median, low, high, ratio, quiet } in &figures {
-            println!("{name:<28} {median:>9.1} {low:>9.1} {high:>9.1} {ratio:>9.2} {quiet:>9.2}");
-        }
-        common::report_targets(&targets)
+        print_json(figures, targets);
+        return common::all_met(targets);
     }
+    println!(
+        "{:<28} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "one process, ns", "median", "10 %", "90 %", "x clock", "quiet"
+    );
+    for Figure { name, median, low, high, ratio, quiet } in figures {
+        println!("{name:<28} {median:>9.1} {low:>9.1} {high:>9.1} {ratio:>9.2} {quiet:>9.2}");
+    }
+    targets.is_empty() || common::report_targets(targets)
 }
 
 fn print_json(figures: &[Figure], targets: &[Target]) {
@@ -147,50 +193,13 @@ fn print_json(figures: &[Figure], targets: &[Target]) {
     println!("{}", serde_json::json!({ "bench": "decision", "figures": figures, "targets": targets }));
 }
 
-#[inline(never)]
-fn profiled_granted<'l>(limiter: &'l Limiter, request: &Request<'_>) -> Grant<'l> {
-    limiter.try_acquire(request).expect("granted")
-}
-
-#[inline(never)]
-fn profiled_denied(limiter: &Limiter, request: &Request<'_>) {
-    assert!(limiter.try_acquire(request).is_err());
-}
-
-#[inline(never)]
-fn profiled_release(grant: Grant<'_>) {
-    drop(grant);
-}
-
-/// Runs one operation alone, in a separate function that a profiler can watch.
-fn repeat(operation: &str, count: u64) -> ExitCode {
-    let directory = common::directory();
-    let budget = if operation == "denied" { Budget::Scarce } else { Budget::Plenty };
-    let limiter = limiter(directory.path(), "profiled", budget.policy(1, None));
-    let request = Request::new();
-    if operation == "denied" {
-        drop(limiter.try_acquire(&request));
-    }
-    for _ in 0..count {
-        match operation {
-            "granted" | "release" => profiled_release(profiled_granted(&limiter, black_box(&request))),
-            "denied" => profiled_denied(&limiter, black_box(&request)),
-            _ => {
-                eprintln!("--loop takes granted, denied or release, and a count");
-                return ExitCode::from(2);
-            }
-        }
-    }
-    ExitCode::SUCCESS
-}
-
 fn main() -> ExitCode {
     let options = Options::read();
     match options.rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--loop", operation, count] => repeat(operation, count.parse().unwrap_or(0)),
+        ["--rules"] => curve(&options),
         [] => compare(&options),
         _ => {
-            eprintln!("unknown argument; known: --json, --check, --smoke, --loop OPERATION COUNT");
+            eprintln!("unknown argument; known: --json, --check, --smoke, --rules");
             ExitCode::from(2)
         }
     }

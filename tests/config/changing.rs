@@ -19,7 +19,7 @@ fn a_rate_that_belongs_to_no_single_rule_is_an_error_that_names_the_rules() {
     says(
         limiter.set_rate("5/s"),
         &[
-            "rate: 2 rules count requests, say which one",
+            "rate: 2 rules count requests; name one of them",
             "there are: rules.requests_per_s.limit, rules.requests_per_h.limit",
         ],
     );
@@ -85,7 +85,9 @@ fn settings_for_one_rule_say_what_to_give_instead() {
     let two = || home.builder("api").rate("5/s").rate("100/h");
     says(
         two().burst(7).open(),
-        &["burst: there are 2 rules, not one; say which rule has it, in a configuration file or a Policy"],
+        &[
+            "burst: there are 2 rules, not one; name the rule that gets it, in a configuration file or a Policy",
+        ],
     );
     let policy = *two().open().unwrap().policy().as_ref().unwrap();
     let one = home.builder("other").policy(policy).rate("9/s");
@@ -97,8 +99,8 @@ fn a_text_that_is_no_rate_says_what_is_wrong_with_it() {
     let home = Home::new();
     for (text, problem) in [
         ("fast", "rate = fast: must be a whole number per time, such as 35/s, 1000/day or 40/10s"),
-        ("0/s", "rate = 0/s: must be more than nothing"),
-        ("5/0s", "must be more than nothing"),
+        ("0/s", "rate = 0/s: must be more than 0"),
+        ("5/0s", "must be more than 0"),
         ("99999999999999999999/s", "too large"),
         ("a b=5/s", "the unit must be 1 to 32 characters of A-Z a-z 0-9 . _ : -"),
         ("5/s, 9/h", r#"one rate per call: .rate("5/s").rate("9/h")"#),

@@ -297,7 +297,7 @@ fn a_named_rate_with_a_unit_does_not_change_a_rule_of_another_unit() {
     let tokens = || Rate::per_minute(50).unit("tokens").name("rpm");
     let update = home.builder("llm").rate(tokens()).on_mismatch(OnMismatch::Update).open();
     for error in [limiter.set_rate(tokens()).unwrap_err(), update.unwrap_err()] {
-        assert!(error.to_string().contains("no rule is called rpm"), "{error}");
+        assert!(error.to_string().contains("no rule has the name rpm"), "{error}");
     }
     assert_eq!(limiter.policy().unwrap().rules()[0].limit, 100);
 }

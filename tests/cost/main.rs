@@ -4,5 +4,7 @@
 mod no_allocations;
 #[cfg(target_os = "linux")]
 mod no_syscalls;
+#[path = "../../cli/src/bench/shapes.rs"]
+mod shapes;
 #[path = "../util/mod.rs"]
 mod util;

@@ -1,5 +1,6 @@
 //! Decisions allocate nothing (docs/design/cost.md). The allocator counts the calls of this thread alone.
 
+use crate::shapes::{Call, SHAPES};
 use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use shmlimit_segment::AttachOptions;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -59,10 +60,13 @@ fn allocator_calls(mut work: impl FnMut()) -> u64 {
 }
 
 /// A limiter that reclaims exited processes and checks the file's place only in its first decisions.
-fn limiter(directory: &tempfile::TempDir, rules: &[RuleDraft<'_>], concurrency: Option<u64>) -> Limiter {
-    let policy = Policy::new(&PolicyDraft { concurrency, rules, ..PolicyDraft::default() }).unwrap();
+fn open(directory: &tempfile::TempDir, policy: Policy) -> Limiter {
     let bounds = AttachOptions { place: HOUR, reclaim: HOUR, ..AttachOptions::default() };
     Limiter::builder("counted").directory(directory.path()).policy(policy).bounds(bounds).open().unwrap()
+}
+
+fn limiter(directory: &tempfile::TempDir, rules: &[RuleDraft<'_>], concurrency: Option<u64>) -> Limiter {
+    open(directory, Policy::new(&PolicyDraft { concurrency, rules, ..PolicyDraft::default() }).unwrap())
 }
 
 fn plenty() -> RuleDraft<'static> {
@@ -87,6 +91,17 @@ fn the_count_sees_an_allocation() {
 }
 
 #[test]
+fn decisions_of_every_shape_allocate_nothing() {
+    for shape in SHAPES.iter().filter(|shape| shape.call != Call::Snapshot) {
+        let directory = tempfile::tempdir().unwrap();
+        let limiter = open(&directory, shape.policy());
+        let request = shape.request();
+        let _held = shape.prepare(&limiter);
+        assert_eq!(allocator_calls(|| shape.call_once(&limiter, &request)), 0, "{}", shape.key);
+    }
+}
+
+#[test]
 fn a_grant_and_its_release_allocate_nothing() {
     let directory = tempfile::tempdir().unwrap();
     for rules in [&[plenty(); 1][..], &[plenty(); 8][..]] {
@@ -106,35 +121,6 @@ fn a_grant_and_its_release_allocate_nothing() {
         drop(limiter);
         std::fs::remove_file(directory.path().join("counted.shm")).unwrap();
     }
-}
-
-#[test]
-fn a_grant_of_several_units_allocates_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let tokens = RuleDraft { unit: Some("tokens"), ..plenty() };
-    let limiter = limiter(&directory, &[plenty(), tokens], None);
-    let calls = allocator_calls(|| {
-        drop(limiter.try_acquire(&Request::new().cost("tokens", 900)).unwrap());
-    });
-    assert_eq!(calls, 0);
-}
-
-#[test]
-fn a_denial_for_the_rate_allocates_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let limiter = limiter(&directory, &[scarce()], None);
-    let request = Request::new();
-    drop(limiter.try_acquire(&request).unwrap());
-    assert_eq!(allocator_calls(|| assert_eq!(reason(limiter.try_acquire(&request)), Reason::Rate)), 0);
-}
-
-#[test]
-fn a_denial_for_lack_of_a_permit_allocates_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let limiter = limiter(&directory, &[plenty()], Some(1));
-    let request = Request::new();
-    let _held = limiter.try_acquire(&request).unwrap();
-    assert_eq!(allocator_calls(|| assert_eq!(reason(limiter.try_acquire(&request)), Reason::Concurrency)), 0);
 }
 
 #[test]

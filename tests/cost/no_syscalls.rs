@@ -3,13 +3,14 @@
 //! A helper (this program, started again) prepares itself, reports its thread, and is traced while it decides. The
 //! helper marks the beginning and end of each stretch with a system call that nothing else makes.
 
+use crate::shapes::{Call, SHAPES, Shape};
 use crate::util::respawn::again;
 use nix::libc;
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, getppid, gettid};
-use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
+use shmlimit::{Limiter, Request};
 use shmlimit_segment::AttachOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -25,10 +26,7 @@ const WORK: &str = "SHMLIMIT_TEST_WORK";
 const BOUND_MS: &str = "SHMLIMIT_TEST_PLACE_CHECK_MS";
 const SAYS: &str = "traced helper: ";
 
-/// The work of the helper between two marks.
-const GRANTED: &str = "granted and released";
-const RATE: &str = "denied for the rate";
-const CONCURRENCY: &str = "denied for lack of a permit";
+/// The work of the helper between two marks: the key of a shape, or this.
 const WAITED_FOR: &str = "released while another waits";
 
 fn mark() {
@@ -36,30 +34,9 @@ fn mark() {
     getppid();
 }
 
-fn limiter(directory: &Path, work: &str, place: Duration) -> Limiter {
-    let plenty =
-        RuleDraft { burst: Some(1 << 32), ..RuleDraft::new(Algorithm::Gcra, 35, Duration::from_secs(1)) };
-    let scarce = RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600));
-    let (rule, concurrency) = match work {
-        GRANTED => (plenty, None),
-        RATE => (scarce, None),
-        _ => (plenty, Some(1)),
-    };
-    let policy = Policy::new(&PolicyDraft { concurrency, rules: &[rule], ..PolicyDraft::default() }).unwrap();
+fn limiter(directory: &Path, shape: &Shape, place: Duration) -> Limiter {
     let bounds = AttachOptions { place, reclaim: HOUR, ..AttachOptions::default() };
-    Limiter::builder("traced").directory(directory).policy(policy).bounds(bounds).open().unwrap()
-}
-
-fn decide(limiter: &Limiter, request: &Request<'_>, work: &str) {
-    let refused_for = |decided: Result<Grant<'_>, AcquireError>| match decided {
-        Err(AcquireError::Refused(refusal)) => refusal.reason(),
-        other => panic!("{other:?}"),
-    };
-    match work {
-        GRANTED => limiter.try_acquire(request).unwrap().release().unwrap(),
-        RATE => assert_eq!(refused_for(limiter.try_acquire(request)), Reason::Rate),
-        _ => assert_eq!(refused_for(limiter.try_acquire(request)), Reason::Concurrency),
-    }
+    Limiter::builder("traced").directory(directory).policy(shape.policy()).bounds(bounds).open().unwrap()
 }
 
 /// The entry point of the helper process; checks nothing by itself.
@@ -67,16 +44,17 @@ fn decide(limiter: &Limiter, request: &Request<'_>, work: &str) {
 fn traced_helper() {
     let (Some(directory), Ok(work)) = (std::env::var_os(DIRECTORY), std::env::var(WORK)) else { return };
     let place = Duration::from_millis(std::env::var(BOUND_MS).unwrap().parse().unwrap());
-    let limiter = limiter(Path::new(&directory), &work, place);
+    let shape = Shape::find(if work == WAITED_FOR { "denied_permit" } else { &work }).unwrap();
+    let limiter = limiter(Path::new(&directory), shape, place);
     if work == WAITED_FOR {
         return give_back_what_is_waited_for(&limiter);
     }
-    let request = Request::new();
-    let held = (work != GRANTED).then(|| limiter.try_acquire(&request).unwrap());
+    let request = shape.request();
+    let held = shape.prepare(&limiter);
     // The first decisions reclaim exited processes and check the file's place; the bounds keep the later ones from
     // it.
     for _ in 0..10 {
-        decide(&limiter, &request, &work);
+        shape.call_once(&limiter, &request);
     }
     println!("\n{SAYS}{}", gettid());
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -87,7 +65,7 @@ fn traced_helper() {
     mark();
     let started = Instant::now();
     for _ in 0..if place.is_zero() { NOISY_DECISIONS } else { DECISIONS } {
-        decide(&limiter, &request, &work);
+        shape.call_once(&limiter, &request);
     }
     let took = started.elapsed();
     mark();
@@ -228,25 +206,19 @@ fn watch(work: &str, file_check: Duration) -> Option<Seen> {
     Some(Seen { by_decisions, seconds })
 }
 
-fn assert_silent(work: &str) {
-    if let Some(seen) = watch(work, HOUR) {
-        assert_eq!(seen.by_decisions, [], "system calls while {work}");
+#[test]
+fn ten_thousand_decisions_of_every_shape_make_no_system_call() {
+    for shape in SHAPES.iter().filter(|shape| shape.call != Call::Snapshot) {
+        let Some(seen) = watch(shape.key, HOUR) else { return };
+        let calls = &seen.by_decisions;
+        assert!(
+            calls.is_empty(),
+            "{}: {} system calls, the first is {:?}",
+            shape.key,
+            calls.len(),
+            calls.first()
+        );
     }
-}
-
-#[test]
-fn ten_thousand_grants_and_releases_make_no_system_call() {
-    assert_silent(GRANTED);
-}
-
-#[test]
-fn ten_thousand_denials_for_the_rate_make_no_system_call() {
-    assert_silent(RATE);
-}
-
-#[test]
-fn ten_thousand_denials_for_lack_of_a_permit_make_no_system_call() {
-    assert_silent(CONCURRENCY);
 }
 
 /// The system calls of one release while another thread waits for the permit: futex operations, and `None` for any
@@ -290,7 +262,7 @@ const CALLS_A_CHECK: u64 = 6;
 
 #[test]
 fn with_default_bounds_only_the_file_is_checked_and_at_most_once_a_second() {
-    if let Some(seen) = watch(GRANTED, AttachOptions::default().place) {
+    if let Some(seen) = watch("gcra", AttachOptions::default().place) {
         let most = (seen.seconds + 1) * CALLS_A_CHECK;
         assert!(seen.by_decisions.len() as u64 <= most, "{:?}", seen.by_decisions);
     }
@@ -298,7 +270,7 @@ fn with_default_bounds_only_the_file_is_checked_and_at_most_once_a_second() {
 
 #[test]
 fn the_count_sees_system_calls_where_there_are_some() {
-    if let Some(seen) = watch(GRANTED, Duration::ZERO) {
+    if let Some(seen) = watch("gcra", Duration::ZERO) {
         assert!(seen.by_decisions.len() >= NOISY_DECISIONS, "only {}", seen.by_decisions.len());
     }
 }

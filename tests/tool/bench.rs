@@ -25,17 +25,31 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-const FIGURES: [&str; 24] = [
+const FIGURES: [&str; 38] = [
     "clock",
     "granted",
-    "granted_all_on",
     "denied_rate",
     "denied_permit",
+    "denied_3_rules",
+    "snapshot",
+    "granted_all_on",
     "release",
     "record",
-    "granted_8_rules",
     "cas",
     "flock",
+    "token_bucket",
+    "gcra",
+    "leaky_bucket",
+    "fixed_window",
+    "sliding_counter",
+    "sliding_log",
+    "rules_2",
+    "rules_3",
+    "rules_mixed",
+    "rules_8",
+    "llm",
+    "llm_record",
+    "llm_settle",
     "alone",
     "two",
     "eight",
@@ -75,6 +89,10 @@ fn every_figure_of_the_design_has_a_line_with_its_target() {
             let most = line["at_most"].as_f64().is_none_or(|most| measured <= most);
             let least = line["at_least"].as_f64().is_none_or(|least| measured >= least);
             assert_eq!(line["met"], most && least, "{line}");
+            if let Some(goal) = line["goal"].as_f64() {
+                assert!(goal < line["at_most"].as_f64().unwrap(), "a goal is stricter: {line}");
+                assert_eq!(line["goal_met"], measured <= goal, "{line}");
+            }
         }
     }
     // The users' own limiters are not touched, and no file is left.

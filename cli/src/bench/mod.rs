@@ -7,6 +7,7 @@ mod machine;
 mod measure;
 mod operations;
 mod report;
+mod shapes;
 mod startup;
 mod waiting;
 
@@ -24,8 +25,9 @@ The unit is one precise clock read, which every limiter must make: ratios can be
 measured operations take turns, and the median counts, so that other work on the machine disturbs all of them \
 alike. Still, run it on an idle machine. The limiters are in a temporary directory, and yours are not touched.
 
-\"nearly\" means within 10 % of a target, which other work on the machine may explain. A target with (goal) is not \
-required. docs/benchmarks.md explains how each figure is measured.
+\"nearly\" means within 10 % of a target, which other work on the machine may explain. \"goal\" means that a stricter \
+figure than the required one is met. \"(busy)\" means that the target does not count, because other programs used the \
+processors. docs/benchmarks.md explains how each figure is measured.
 
 Exit codes: 0 measured, whatever the figures are (with --check, 1 if a required target is missed); 2 usage error; 1 \
 any other error.";
@@ -36,7 +38,7 @@ pub struct Bench {
     /// Print one JSON object per line: the machine, then each figure
     #[arg(long)]
     pub json: bool,
-    /// Measure for a few seconds instead of about 15; the figures are rough
+    /// Measure for a few seconds instead of about 10; the figures are rough
     #[arg(long)]
     pub quick: bool,
     /// Exit with code 1 if a required target is missed by more than 10 %
@@ -121,7 +123,9 @@ impl Command for Bench {
         let bench = BenchDirectory { supervisor: Supervisor::start()? };
         let mut listener = Listener { json: self.json, paint: Paint::for_stdout(), missed: 0 };
         listener.machine(self.quick)?;
-        listener.part("one process", decisions::measure(effort, &bench)?)?;
+        let decisions::Rows { parts, limiters } = decisions::measure(effort, &bench)?;
+        listener.part("one process", parts)?;
+        listener.part("one process: acquire and release", limiters)?;
         listener.part("several processes at once", contended::measure(effort, &bench)?)?;
         listener.part("coming and going", startup::measure(effort, &bench)?)?;
         listener
@@ -152,7 +156,7 @@ impl Listener {
         if cfg!(debug_assertions) {
             output::line("a debug build: these figures say little; build with --release")?;
         }
-        output::line(if quick { "a quick look: figures are rough" } else { "about 15 seconds …" })
+        output::line(if quick { "a quick look: figures are rough" } else { "about 10 seconds …" })
     }
 
     fn part(&mut self, title: &str, rows: Vec<Row>) -> io::Result<()> {
@@ -160,7 +164,7 @@ impl Listener {
         if self.json {
             return rows.iter().try_for_each(|row| output::line(&row.to_json().to_string()));
         }
-        output::line(&format!("\n{}", self.paint.bold(title)))?;
+        output::line(&format!("\n{}", Row::heading(title, self.paint)))?;
         rows.iter().try_for_each(|row| output::line(&row.line(self.paint)))
     }
 }

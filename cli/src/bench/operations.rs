@@ -4,7 +4,8 @@
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use super::measure::{median, per_operation, quantile};
-use shmlimit::{AcquireError, Grant, Limiter, Request};
+use super::shapes::{self, Call, Shape};
+use shmlimit::{AcquireError, Grant, Limiter, Outcome, Request};
 use shmlimit_segment::sys::baselines::clock;
 use std::hint::black_box;
 
@@ -92,10 +93,36 @@ pub fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter
     Operation { names, turn: Box::new(turn) }
 }
 
-/// Measures a refusal.
-pub fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Operation<'a> {
-    let request = Request::new();
-    one(name, BATCH, move || assert!(limiter.try_acquire(black_box(&request)).is_err()))
+/// Measures a shape. A grant is dropped where `try_acquire` put it, because moving it is the caller's cost.
+pub fn of_shape<'a>(shape: &'static Shape, limiter: &'a Limiter) -> Operation<'a> {
+    let name = std::slice::from_ref(&shape.key);
+    let request = shape.request();
+    let held = shape.prepare(limiter);
+    shape.call_once(limiter, &request);
+    match shape.call {
+        Call::Acquire => granted_in_place(&["granted", "release", "granted + release"], limiter),
+        Call::Release => one(name, BATCH, move || drop(limiter.try_acquire(black_box(&request)))),
+        Call::Record => recorded(name, limiter, request, shapes::success()),
+        Call::Settle => recorded(name, limiter, request, shapes::settled()),
+        Call::Refused(_) => one(name, BATCH, move || {
+            let _held = &held;
+            assert!(limiter.try_acquire(black_box(&request)).is_err());
+        }),
+        Call::Snapshot => one(name, BATCH / 50, || drop(black_box(limiter.snapshot()))),
+    }
+}
+
+fn recorded<'a>(
+    name: &'static [&'static str],
+    limiter: &'a Limiter,
+    request: Request<'static>,
+    outcome: Outcome<'static>,
+) -> Operation<'a> {
+    one(name, BATCH, move || {
+        if let Ok(grant) = limiter.try_acquire(black_box(&request)) {
+            drop(grant.record(black_box(&outcome)));
+        }
+    })
 }
 
 /// Measures all operations for the given number of rounds. The first operation must be the clock read.

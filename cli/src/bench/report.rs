@@ -22,8 +22,10 @@ pub struct Compared {
     pub with: &'static str,
     pub ratio: f64,
     pub bound: Option<Bound>,
-    /// A goal is only shown. A requirement is checked.
+    /// Whether a missed bound counts.
     pub required: bool,
+    /// What the ratio should reach in the end. A goal is only shown.
+    pub goal: Option<f64>,
 }
 
 impl Row {
@@ -33,12 +35,15 @@ impl Row {
 
     /// Compares the value with a baseline. The ratio must keep the bound.
     pub fn against(self, with: &'static str, ratio: f64, bound: Bound) -> Row {
-        Row { compared: Some(Compared { with, ratio, bound: Some(bound), required: true }), ..self }
+        Row {
+            compared: Some(Compared { with, ratio, bound: Some(bound), required: true, goal: None }),
+            ..self
+        }
     }
 
     /// Compares the value with a baseline, without a bound.
     pub fn beside(self, with: &'static str, ratio: f64) -> Row {
-        Row { compared: Some(Compared { with, ratio, bound: None, required: false }), ..self }
+        Row { compared: Some(Compared { with, ratio, bound: None, required: false, goal: None }), ..self }
     }
 
     /// Requires that the value itself keeps a bound.
@@ -47,8 +52,16 @@ impl Row {
         self.against("", ratio, bound)
     }
 
-    /// Turns a required bound into a goal.
-    pub fn into_goal(mut self) -> Row {
+    /// Adds a goal on the same side as the bound.
+    pub fn with_goal(mut self, goal: f64) -> Row {
+        if let Some(compared) = &mut self.compared {
+            compared.goal = Some(goal);
+        }
+        self
+    }
+
+    /// Makes a missed bound count for nothing.
+    pub fn not_required(mut self) -> Row {
         if let Some(compared) = &mut self.compared {
             compared.required = false;
         }
@@ -66,27 +79,45 @@ impl Row {
         self.target().is_some_and(|target| target.required && !target.met_but_for_noise())
     }
 
+    /// Returns whether the goal is met, if there is one.
+    fn goal_met(&self) -> Option<bool> {
+        let (target, goal) = (self.target()?, self.compared.as_ref()?.goal?);
+        let bound = match target.bound {
+            Bound::AtMost(_) => Bound::AtMost(goal),
+            Bound::AtLeast(_) => Bound::AtLeast(goal),
+        };
+        Some(Target { bound, ..target }.met())
+    }
+
+    /// Formats the title of a part, with the names of the columns of targets.
+    pub fn heading(title: &str, paint: Paint) -> String {
+        let gap = 61usize.saturating_sub(title.chars().count()).max(1);
+        format!("{}{}{}", paint.bold(title), " ".repeat(gap), paint.dim("target  goal"))
+    }
+
     pub fn line(&self, paint: Paint) -> String {
-        let mut line = format!("  {:<33} {:>7} {:<3}", self.what, number(self.value), self.unit);
+        let mut line = format!("  {:<31} {:>6} {:<3}", self.what, number(self.value), self.unit);
         let Some(compared) = &self.compared else { return line.trim_end().to_owned() };
         let ratio = if compared.with.is_empty() {
             String::new()
         } else {
             format!("{} x {}", number(compared.ratio), compared.with)
         };
-        line += &format!(" {ratio:<16}");
+        line += &format!(" {ratio:<15}");
         if let Some(target) = self.target() {
             let (sign, bound) = match target.bound {
                 Bound::AtMost(most) => ("<=", most),
                 Bound::AtLeast(least) => (">=", least),
             };
             let verdict = match (target.met(), target.required) {
+                (true, _) if self.goal_met() == Some(true) => paint.level(1.0, "goal"),
                 (true, _) => paint.level(1.0, "ok"),
                 (false, true) if target.met_but_for_noise() => paint.level(0.1, "nearly"),
                 (false, true) => paint.level(0.0, "missed"),
-                (false, false) => paint.dim("(goal)"),
+                (false, false) => paint.dim("(busy)"),
             };
-            line += &format!(" {sign} {:<5} {verdict}", shortest(bound));
+            let goal = compared.goal.map_or_else(String::new, shortest);
+            line += &format!(" {:<8} {goal:<3} {verdict}", format!("{sign} {}", shortest(bound)));
         }
         line.trim_end().to_owned()
     }
@@ -107,6 +138,10 @@ impl Row {
                 fields.insert(key.into(), bound.into());
                 fields.insert("required".into(), target.required.into());
                 fields.insert("met".into(), target.met().into());
+                if let (Some(goal), Some(met)) = (compared.goal, self.goal_met()) {
+                    fields.insert("goal".into(), goal.into());
+                    fields.insert("goal_met".into(), met.into());
+                }
             }
         }
         object
@@ -148,7 +183,18 @@ mod tests {
     fn miss_counts_only_beyond_noise_and_only_if_required() {
         assert!(!row(2.1).is_missed());
         assert!(row(2.3).is_missed());
-        assert!(!row(2.3).into_goal().is_missed());
+        assert!(!row(2.3).not_required().is_missed());
+    }
+
+    #[test]
+    fn goal_is_shown_beside_the_bound_and_never_counts() {
+        let words = |row: Row| row.line(Paint::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(row(1.8).with_goal(1.5)), "a grant 50.0 ns 1.80 x clock <= 2 1.5 ok");
+        assert_eq!(words(row(1.4).with_goal(1.5)), "a grant 50.0 ns 1.40 x clock <= 2 1.5 goal");
+        assert!(!row(1.8).with_goal(1.5).is_missed());
+        let object = row(1.8).with_goal(1.5).to_json();
+        assert_eq!((&object["goal"], &object["goal_met"]), (&1.5.into(), &false.into()));
+        assert!(row(1.8).to_json().get("goal").is_none());
     }
 
     #[test]

@@ -4,7 +4,6 @@ use bytemuck::{Pod, Zeroable};
 
 use super::policy::{Algorithm, AlgorithmKind, BurstMode, FirstRule, PerSecond, Policy, Rule};
 use super::span::{MAX_SPAN, Span};
-use super::state::View;
 use super::time::Nanos;
 use super::{MAX_LOG, MAX_UNITS};
 
@@ -127,13 +126,20 @@ impl Terms {
         }
     }
 
-    /// The terms of a bucket as far as a decision about one call needs them. `head` is their first word. The capacity is
-    /// the part that the caller may use. Words are read one by one, so each that is not read saves time.
+    /// The terms of a bucket as far as a decision about one call needs them: the stored words of head, cost of a unit and
+    /// denominator, and the part of the capacity that the caller may use.
     #[inline(always)]
-    pub(crate) fn of_bucket<V: View>(v: &V, rule: usize, head: u64, leave_reserve: bool) -> Terms {
-        let [step_whole, step_frac, den] = v.terms_words(rule, 1);
-        let room = v.terms_words(rule, if leave_reserve { 6 } else { 4 });
+    pub(crate) const fn of_bucket(
+        head: u64,
+        [step_whole, step_frac, den]: [u64; 3],
+        room: [u64; 2],
+    ) -> Terms {
         Terms { head, step_whole: !step_whole, step_frac, den, capacity: room, room }
+    }
+
+    /// The words of the part of a bucket's capacity that a caller may use.
+    pub(crate) const fn room_at(leave_reserve: bool) -> usize {
+        if leave_reserve { 6 } else { 4 }
     }
 
     /// The terms whose first word is `head`, for their kind and unit.

@@ -55,7 +55,7 @@ pub fn acquire_by_rules<M: Memory>(
         return None;
     }
     let (mut charges, mut delay) = ([Charge(0); MAX_RULES], Nanos::ZERO);
-    for rule in 0..general.rules.min(MAX_RULES) {
+    for (rule, charge) in charges.iter_mut().enumerate().take(general.rules) {
         let [head] = m.terms_words(rule, 0);
         let kind = Terms::of_head(head);
         let need = Need { cost: request.cost[kind.unit()], leave_reserve: background };
@@ -65,7 +65,7 @@ pub fn acquire_by_rules<M: Memory>(
         if kind.is_leaky() {
             delay = delay.max(rule::delay(&RuleContext::of(m, rule, now), m.rule(rule)));
         }
-        charges[rule] = rule::take(m, rule, head, now, need)?;
+        *charge = rule::take(m, rule, head, now, need)?;
     }
     let permit = take_permit(m, slot, checked, background, now);
     Some(Granted { granted_at: now, permit, delay, charges })

@@ -142,6 +142,17 @@ impl RateAlgorithm for Bucket {
         When::at(Time(words.at.minus(room, den).ceil()), *now)
     }
 
+    // Not `charge` after `earliest`: that limits how far `at` may move, by words that may be damaged.
+    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
+        let (terms, cost) = (&at.terms, need.cost);
+        let words = BucketState::read(state).after(terms, at.now, cost);
+        if words.at <= limit(at.now, terms.room(need.leave_reserve)) {
+            return Some((words.write(), words.mark(terms)));
+        }
+        let overdraws = cost > 1 && terms.overdraft() > 0 && Self::earliest(v, at, state, need) == When::Now;
+        overdraws.then(|| Self::charge(v, at, state, cost))
+    }
+
     fn charge<V: View>(_: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let RuleContext { terms, now, .. } = at;
         let mut words = BucketState::read(state).after(terms, *now, cost);
@@ -220,10 +231,10 @@ impl Bucket {
         now: Time,
         need: Need,
     ) -> Option<Charge> {
-        let terms = Terms::of_bucket(m, rule, head, need.leave_reserve);
+        let terms = terms_for(m, rule, head, need.leave_reserve);
         let state = before(m.rule_words(rule));
-        let (words, room) = (BucketState::read(state).after(&terms, now, need.cost), terms.tau());
-        if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
+        let words = BucketState::read(state).after(&terms, now, need.cost);
+        if words.at > limit(now, terms.tau()) {
             return None;
         }
         m.replace_rule(rule, state, words.write());
@@ -234,7 +245,7 @@ impl Bucket {
     /// or if the general form must decide.
     #[inline(always)]
     pub(super) fn room_at<V: View>(v: &V, rule: usize, head: u64, need: Need) -> Option<Time> {
-        let terms = Terms::of_bucket(v, rule, head, need.leave_reserve);
+        let terms = terms_for(v, rule, head, need.leave_reserve);
         let [whole, frac] = v.rule_words(rule);
         ready(Span { whole, frac }, &terms, terms.tau(), need.cost)
     }
@@ -293,6 +304,18 @@ fn full<V: View>(v: &V, at: Span, need: Need) -> Option<Time> {
     let reserve = if need.leave_reserve { first.reserve } else { 0 };
     let fits = need.cost.saturating_add(reserve) <= first.burst;
     fits.then_some(Time(at.ceil()))
+}
+
+/// The furthest time to which a call that has this `room` may move a bucket's `at`.
+#[inline(always)]
+const fn limit(now: Time, room: Span) -> Span {
+    Span { whole: now.0.saturating_add(room.whole), frac: room.frac }
+}
+
+/// The terms of a bucket for a decision about one call. Words are read one by one, so each that is not read saves time.
+#[inline(always)]
+fn terms_for<V: View>(v: &V, rule: usize, head: u64, leave_reserve: bool) -> Terms {
+    Terms::of_bucket(head, v.terms_words(rule, 1), v.terms_words(rule, Terms::room_at(leave_reserve)))
 }
 
 /// A bucket's state from its first words. The last word does not change with a charge, so it is not read for one.
