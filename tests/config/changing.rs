@@ -24,12 +24,15 @@ fn a_rate_that_belongs_to_no_single_rule_is_an_error_that_names_the_rules() {
         ],
     );
     says(limiter.set_rate("pages=5/s"), &["no rule counts pages (the limiter has: 3/s, 100/h, tokens=5/s)"]);
-    says(limiter.set_rate(Rate::per_second(5).name("daily")), &["no rule is called daily (the limiter has"]);
+    says(
+        limiter.set_rate(Rate::per_second(5).name("daily")),
+        &["no rule has the name daily (the limiter has"],
+    );
     let twice = |limit| Rate::per_second(limit).name("same");
     let limiter = home.builder("twice").rate(twice(3)).rate(twice(4)).open().unwrap();
     says(
         limiter.set_rate(twice(5)),
-        &["2 rules are called same, say", "there are: rules.0.limit, rules.1.limit"],
+        &["2 rules have the name same; name one", "there are: rules.0.limit, rules.1.limit"],
     );
 }
 
@@ -91,7 +94,7 @@ fn settings_for_one_rule_say_what_to_give_instead() {
     );
     let policy = *two().open().unwrap().policy().as_ref().unwrap();
     let one = home.builder("other").policy(policy).rate("9/s");
-    says(one.open(), &["rate: there are 2 rules, not one; give all the rates, or name the rule"]);
+    says(one.open(), &["rate: there are 2 rules, not one; give all rates, or name the rule"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use shmlimit_kernel::outcome::Report;
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::Pausing;
 use shmlimit_kernel::policy::{Adaptive, BreakerKind, PolicyWords};
-use shmlimit_kernel::rule;
+use shmlimit_kernel::rule::{self, RuleContext};
 use shmlimit_kernel::{AcquireRequest, LocalMemory, MAX_UNITS, Nanos, Refusal, Ticket, Time, View, decide};
 use std::collections::BTreeMap;
 
@@ -293,7 +293,7 @@ impl Run {
             let rule = self.policy.rules()[*i];
             rule.algorithm == Algorithm::LeakyBucket && units[usize::from(rule.unit)]
         };
-        let delay = |i| rule::delay(self.clock, self.memory.rule(i)).0;
+        let delay = |i| rule::delay(&RuleContext::of(&self.memory, i, self.clock), self.memory.rule(i)).0;
         (0..self.policy.rules().len()).filter(leaky).map(delay).max()
     }
 
