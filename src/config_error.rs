@@ -57,7 +57,8 @@ pub enum ConfigError {
     /// A key of a rule, window or table that the limiter does not have.
     #[error(
         "{key}: {problem}; write the limiter's settings to a file with: shmlimit status NAME --toml > \
-         NAME.settings.toml\nadd the key there, and replace the limiter with: shmlimit init NAME --config NAME.settings.toml --replace"
+         NAME.settings.toml\nadd the key there, and replace the limiter with: shmlimit init NAME --config \
+         NAME.settings.toml --replace"
     )]
     Absent {
         /// The key.
