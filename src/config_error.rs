@@ -46,17 +46,19 @@ pub enum ConfigError {
     },
     /// A key that cannot be changed in a limiter that is in use (R144).
     #[error(
-        "{key}: cannot be changed in a limiter that is in use; write its settings to a file with: shmlimit status NAME \
-         --toml > NAME.settings.toml\nchange it there, and replace it with: shmlimit init NAME --config NAME.settings.toml --replace"
+        "{key}: cannot be changed in a limiter that is in use; write the limiter's settings to a file with: shmlimit \
+         status NAME --toml > NAME.settings.toml\nchange the key there, and replace the limiter with: shmlimit init \
+         NAME --config NAME.settings.toml --replace"
     )]
     NotChangeable {
         /// The key.
         key: String,
     },
-    /// The key.
+    /// A key of a rule, window or table that the limiter does not have.
     #[error(
-        "{key}: {problem}; write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nadd it there, and \
-         replace it with: shmlimit init NAME --config NAME.settings.toml --replace"
+        "{key}: {problem}; write the limiter's settings to a file with: shmlimit status NAME --toml > \
+         NAME.settings.toml\nadd the key there, and replace the limiter with: shmlimit init NAME --config \
+         NAME.settings.toml --replace"
     )]
     Absent {
         /// The key.

@@ -234,7 +234,7 @@ impl LimiterSegment {
             },
             allowed: match kind {
                 BreakerKind::None => {
-                    let change = "write kind = \"fsm\" (the five-state breaker) into its [breaker]";
+                    let change = "write kind = \"fsm\" (the five-state breaker) into [breaker] in that file";
                     let directory = self.segment.path().parent().unwrap_or(Path::new("."));
                     let afresh = shmlimit_segment::error::afresh(directory, self.name(), change);
                     let stop = match what {

@@ -222,8 +222,8 @@ impl Refusal {
     }
 
     /// The time until calls are possible again if the breaker or the gate blocks all of them. It is like
-    /// [`retry_after`](Self::retry_after), except that a Sleep does not end before the gate of a longer Retry-After
-    /// opens. `None` = never, or unknown.
+    /// [`retry_after`](Self::retry_after). But if the breaker sleeps and a recorded Retry-After lasts longer than the
+    /// sleep, this is the time until that Retry-After ends. `None` = never, or unknown.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -131,7 +131,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         self.idle_since.get_or_insert_with(Instant::now).elapsed() >= REAL_TIME_LIMIT
     }
 
-    /// Checks once.
+    /// Checks once whether it is this call's turn, in the newest segment.
     fn look_once(&mut self) -> Result<Step<'l>, AcquireError> {
         let limiter = self.limiter;
         for _ in 0..super::MAX_SUCCESSORS {
@@ -173,7 +173,8 @@ impl<'l, 'r> Waiter<'l, 'r> {
         let kernel_request = link.kernel_request(self.request)?;
         let deadline = self.lock_deadline(link, segment.present().as_ref());
         let attachment = segment.attachment_within(&deadline)?;
-        // After a fork, or in another segment, the place belongs to another process.
+        // A place is valid only in the segment and for the attachment that made it: after a fork it is the
+        // parent's, and a new segment has a queue of its own.
         if self
             .place
             .as_ref()
@@ -235,8 +236,8 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     queue::look(tx, attachment.id, &wait, now)
                 }
                 None => {
-                    // After a reboot with a wall clock that moved back, the limiter's clock is behind the
-                    // machine's.
+                    // The offset can be negative: if the wall clock was set back, the limiter's clock can be
+                    // behind the machine's after a reboot.
                     let offset = tx.load(CLOCK_OFFSET).cast_signed();
                     let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
                     let newcomer = NewWaiter {
@@ -288,8 +289,10 @@ impl Drop for Waiter<'_, '_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group(u64);
 
-/// The bit that keeps named groups and processes apart.
+/// The first word in the checksum of a named group's key. It differs from [`PROCESS`], which keeps both kinds of keys
+/// apart.
 const NAMED: u64 = 1;
+/// The first word in the checksum of a process's key.
 const PROCESS: u64 = 2;
 
 impl Group {

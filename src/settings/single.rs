@@ -284,8 +284,8 @@ pub(crate) fn no_burst(policy: &Policy, i: usize, key: &str, burst: Option<u64>)
                  {burst}{concurrency} --replace"
             )
         }
-        false => "write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nwrite algorithm = \
-                  \"token_bucket\" and the burst there, and replace it with: shmlimit init NAME --config \
+        false => "write the limiter's settings to a file with: shmlimit status NAME --toml > \
+                  NAME.settings.toml\nwrite algorithm = \"token_bucket\" and the burst there, and replace the limiter with: shmlimit init NAME --config \
                   NAME.settings.toml --replace"
             .to_owned(),
     };

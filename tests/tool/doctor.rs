@@ -157,7 +157,11 @@ fn a_missing_directory_is_fine_unless_it_cannot_be_created() {
     let home = Home::new();
     let there = home.path().join("new");
     let answer = doctor(&home, &["--dir", there.to_str().unwrap()], &[]);
-    assert!(answer.succeeds().contains("does not exist yet; it is created with the first limiter (--dir)"));
+    assert!(
+        answer
+            .succeeds()
+            .contains("does not exist yet; the first limiter creates it (directory chosen by: --dir)")
+    );
     assert!(!there.exists());
     let deep = home.path().join("no/such");
     let answer = doctor(&home, &["--dir", deep.to_str().unwrap()], &[]);

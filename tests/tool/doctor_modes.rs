@@ -51,6 +51,19 @@ fn files_that_others_may_read_or_write_are_made_private() {
 }
 
 #[test]
+fn a_parent_in_which_another_user_could_replace_the_directory_is_reported() {
+    let home = Home::new();
+    let (parent, directory) = (home.path().join("open"), home.path().join("open/limiters"));
+    fs::create_dir_all(&directory).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(&parent, fs::Permissions::from_mode(0o777)).unwrap();
+    let out = doctor(&home, &["--dir", directory.to_str().unwrap()], &[]).out;
+    let problem =
+        format!("every user can write to it (mode 0777), and could replace {}", directory.display());
+    assert!(out.contains(&problem), "{out}");
+}
+
+#[test]
 fn a_world_writable_directory_is_closed_if_it_serves_only_limiters() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     let open = |mode| fs::set_permissions(home.path(), fs::Permissions::from_mode(mode)).unwrap();

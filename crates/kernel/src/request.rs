@@ -117,9 +117,9 @@ impl Reason {
     /// ```
     pub const fn explanation(self) -> &'static str {
         match self {
-            Reason::Sleep => "the breaker sleeps, after failures or by an operator",
+            Reason::Sleep => "the breaker was put to sleep, by failures or by an operator",
             Reason::CacheOnly => "the breaker is at cache_only: use cached answers",
-            Reason::Open => "the breaker is open, after failures or by an operator",
+            Reason::Open => "the breaker was opened, by failures or by an operator",
             Reason::RetryAfter => "paused by Retry-After",
             Reason::Adaptive => "the API's headers ask for a slower pace",
             Reason::Concurrency => "all calls allowed at a time are in flight",
@@ -175,8 +175,9 @@ pub(crate) struct Block {
 pub struct Refusal {
     /// The first layer in the way.
     pub reason: Reason,
-    /// The rule that refused, if it was a rule: the one with the longest wait, and the first of equals (R39).
-    /// With [`Reason::Adaptive`], the window of the response headers.
+    /// The index of the rule that refused, if a rule did. If several did, it is the one with the longest wait; if
+    /// their waits are equal, the first of them (R39). With [`Reason::Adaptive`], it is the index of the window of
+    /// the response headers.
     pub rule: Option<u8>,
     /// The time at which the layer in `reason` admits the call, if no other call comes first (R4). `None` if
     /// that never happens or cannot be known.
@@ -197,8 +198,8 @@ impl Refusal {
         self.retry_at.map(|at| at.since(self.checked_at))
     }
 
-    /// The time at which the block of all calls ends. This is `retry_at`; a Sleep does not end before the gate
-    /// opens (R57).
+    /// The time at which the block of all calls ends. It is like `retry_at`. But if the breaker sleeps and a recorded
+    /// Retry-After lasts longer than the sleep, this is the time at which that Retry-After ends (R57).
     pub fn eta(&self) -> Option<Time> {
         if self.reason == Reason::Sleep { self.retry_at.map(|at| at.max(self.gate)) } else { self.retry_at }
     }

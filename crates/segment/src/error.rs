@@ -121,7 +121,8 @@ pub enum Error {
     },
     /// Living processes own all slots.
     #[error(
-        "{path} has no free slot: {limit} processes are attached, which is the limit; use one handle per process, or end some of them"
+        "{path} is open {limit} times, which is the limit; open a limiter only once in each process, or end some of \
+         the processes"
     )]
     SlotsFull {
         /// The segment.
@@ -146,8 +147,9 @@ pub enum Error {
     },
     /// A change that does not fit the segment as it was created.
     #[error(
-        "limiter {name:?} cannot take this change while it is in use: {problem}; {}; in a program, open it with replace",
-        afresh(.directory, .name, "change that there")
+        "limiter {name:?} cannot take this change while it is in use: {problem}; {}\n(in a program: open \
+         the limiter with the option `replace`)",
+        afresh(.directory, .name, "then make the change in that file")
     )]
     DoesNotFit {
         /// The limiter.
@@ -350,7 +352,7 @@ pub fn afresh(directory: &Path, name: &str, change: &str) -> String {
     // A file name that begins with a hyphen would look like an option.
     let file = format!("{}.settings.toml", name.trim_start_matches('-'));
     format!(
-        "write its settings to a file with: {} > {file}\n{change}, and replace the limiter with: {}",
+        "write the limiter's settings to a file with: {} > {file}\n{change}, and replace the limiter with: {}",
         tool(directory, "status", name, "--toml"),
         tool(directory, "init", name, &format!("--config {file} --replace"))
     )
@@ -386,8 +388,9 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Says which process holds the lock, and what to do. Gives no advice about process 0, because a signal to it goes
-/// to the caller's own process group. Gives no command for this process either, because it could not act on it.
+/// Says which process holds the lock, and what to do. Gives no command for process 0, because a signal to it goes
+/// to the caller's own process group. If the caller's own process holds the lock, gives no command either: a stopped
+/// thread's program cannot be resumed by a command to itself.
 fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
     let waited = waited.as_millis();
     match pid {
@@ -399,7 +402,8 @@ fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
              example by a debugger?"
         ),
         0 => format!(
-            "process 0 ({program}) holds the lock, and this call has waited {waited} ms; is it stopped?"
+            "a process that could not be identified has held the lock while this call waited {waited} ms; look \
+             for a stopped process that uses this limiter"
         ),
         // No command that every Windows has can resume a stopped process.
         pid if cfg!(windows) => format!(

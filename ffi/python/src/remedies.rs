@@ -18,7 +18,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
 
 const AFRESH: &str = "replace it with a new one: Limiter(name, ..., replace=True)";
 /// The beginning of the library's text about creating a limiter afresh from a file.
-const BY_FILE: &str = "write its settings to a file with: shmlimit";
+const BY_FILE: &str = "write the limiter's settings to a file with: shmlimit";
 const BY_TEXT: &str = "change its settings, whose text is limiter.config, and replace it with a new one: \
                        Limiter(name, config=text, replace=True)";
 const COMMAND: &str = "shmlimit init NAME ";
@@ -60,8 +60,8 @@ pub fn message(error: &Error) -> String {
             format!(
                 "limiter {name:?} cannot be forced to {state:?}, because it has no breaker; {stop}replace it with a \
                  limiter that has a breaker: Limiter({name:?}, ..., settings={{\"breaker.kind\": \"fsm\"}}, \
-                 replace=True) for the five states, or \"consecutive\" for a breaker that opens after failures in a \
-                 row"
+                 replace=True) for the five states, or \"consecutive\" for a breaker that opens after several \
+                 failures in a row"
             )
         }
         Error::Damaged { path, problem } => format!("{} is damaged: {problem}; {AFRESH}", path.display()),

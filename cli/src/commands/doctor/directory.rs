@@ -92,7 +92,10 @@ fn missing(location: &Location, error: &Error) -> Finding {
             Ok(()) => Finding::ok(
                 CHECK,
                 subject,
-                format!("does not exist yet; it is created with the first limiter ({})", chosen_by(location)),
+                format!(
+                    "does not exist yet; the first limiter creates it (directory chosen by: {})",
+                    chosen_by(location)
+                ),
             ),
             Err(error) => {
                 Finding::bad(CHECK, subject, format!("does not exist, and cannot be created: {error}"))
@@ -140,16 +143,16 @@ fn described(location: &Location, facts: &DirectoryFacts) -> Finding {
 }
 
 fn skipped(note: &str) -> Finding {
-    Finding::warn(CHECK, "a better directory", note)
-        .advice("programs that may use it share other limiters with the same names; set SHMLIMIT_DIR to one directory \
-                 for all programs")
+    Finding::warn(CHECK, "a better directory", note).advice(
+        "programs that may use that directory use the limiters there, and so share no limit with this \
+                 program, even if the names are equal; set SHMLIMIT_DIR to one directory for all programs",
+    )
 }
 
 /// Reports a parent directory in which another user could replace this directory.
 fn parents(path: &Path) -> Option<Finding> {
     let (parent, problem) = platform::unsafe_parent(path)?;
-    let message = format!("{problem}, and could replace {}", path.display());
-    Some(Finding::warn(CHECK, parent.display().to_string(), message).advice(texts::SAFE_PARENTS))
+    Some(Finding::warn(CHECK, parent.display().to_string(), problem).advice(texts::SAFE_PARENTS))
 }
 
 fn storage(facts: &DirectoryFacts) -> Finding {

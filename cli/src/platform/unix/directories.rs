@@ -18,8 +18,11 @@ pub fn unsafe_parent(path: &Path) -> Option<UnsafeParent> {
         let (open, sticky) = (facts.mode() & OTHERS_WRITE != 0, facts.mode() & STICKY != 0);
         let foreign = facts.uid() != 0 && facts.uid() != me && me != 0;
         let problem = match (open && !sticky, foreign) {
-            (true, _) => format!("every user can write to it (mode {:04o})", facts.mode() & 0o7777),
-            (_, true) => format!("it belongs to {}", user(facts.uid())),
+            (true, _) => {
+                let mode = facts.mode() & 0o7777;
+                format!("every user can write to it (mode {mode:04o}), and could replace {}", path.display())
+            }
+            (_, true) => format!("it belongs to {}, who could replace {}", user(facts.uid()), path.display()),
             _ => return None,
         };
         Some((parent.to_owned(), problem))

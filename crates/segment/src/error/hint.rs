@@ -31,13 +31,14 @@ pub(super) fn hint(source: &io::Error, path: &Path) -> String {
         // Windows does not say who has access, nor whether the error concerns the file or the directory.
         io::ErrorKind::PermissionDenied if cfg!(windows) => {
             return format!(
-                "; see who may use it with: icacls \"{path}\", or choose a directory of your own with --dir"
+                "; to see who may use it, run: icacls \"{path}\", or choose a directory of your own with --dir"
             );
         }
         io::ErrorKind::PermissionDenied => "choose a directory of your own with --dir",
         io::ErrorKind::WouldBlock => "another process is creating or removing a limiter there; try again",
         io::ErrorKind::ResourceBusy if cfg!(windows) => {
-            "find the program that uses it in the Resource Monitor (resmon), and end it or keep it away from this file"
+            "in the Resource Monitor (resmon), find the program that uses this file, and end that program or keep \
+             it away from the file"
         }
         _ => return String::new(),
     };

@@ -23,7 +23,10 @@ fn remedies_name_what_a_program_can_do_besides_the_command() {
     assert!(unknown.ends_with("init api --rate 35/s, or give a rate when you open it"), "{unknown}");
     let problem = "it is too large".to_owned();
     let does_not_fit = Error::DoesNotFit { name, directory, problem }.to_string();
-    assert!(does_not_fit.ends_with("--replace; in a program, open it with replace"), "{does_not_fit}");
+    assert!(
+        does_not_fit.ends_with("--replace\n(in a program: open the limiter with the option `replace`)"),
+        "{does_not_fit}"
+    );
 }
 
 #[test]
@@ -40,4 +43,15 @@ fn windows_errors_about_read_only_and_mapped_files_include_a_remedy() {
     let text = |code| Error::io("open", "tmdb.shm")(io::Error::from_raw_os_error(code)).to_string();
     assert!(text(FILE_READ_ONLY).ends_with("attrib -r \"tmdb.shm\""), "{}", text(FILE_READ_ONLY));
     assert!(text(USER_MAPPED_FILE).contains("end them first"), "{}", text(USER_MAPPED_FILE));
+}
+
+#[test]
+fn a_lock_holder_that_is_not_known_is_not_called_process_0_and_gets_no_command() {
+    let (path, program) = (PathBuf::from("/d/api.shm"), "unknown".to_owned());
+    let busy =
+        Error::Busy { path, pid: 0, program, waited: Duration::from_secs(1), stopped: true }.to_string();
+    assert!(
+        busy.contains("a process that could not be identified has held the lock") && busy.contains("1000 ms")
+    );
+    assert!(!busy.contains("process 0") && !busy.contains("kill"), "{busy}");
 }

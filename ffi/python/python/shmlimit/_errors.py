@@ -104,7 +104,8 @@ class Blocked(Refused):
 
     @property
     def eta(self) -> Optional[float]:
-        """In how many seconds the breaker or the gate lets calls through again; None = unknown. A Sleep does not end
-        before the gate of a longer Retry-After opens."""
+        """In how many seconds the breaker or the gate lets calls through again; None = unknown. If the
+        breaker sleeps and a recorded Retry-After lasts longer than the sleep, this is the time until that Retry-After
+        ends."""
         seconds: Optional[float] = _item(self, 6)
         return seconds if seconds is not None else self.retry_after
