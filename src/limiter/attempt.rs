@@ -79,8 +79,20 @@ impl Limiter {
     ) -> Result<Grant<'_>, AcquireError> {
         match link.repeat_refusal(kernel_request, slot, raw) {
             Some(refusal) => Err(AcquireError::Refused(refusal)),
-            None => self.attempt_next(request, Next::Decide, raw),
+            None => self.attempt_other(request, raw),
         }
+    }
+
+    /// Step 2 for a call to which the last refusal does not apply.
+    #[inline(never)]
+    fn attempt_other(&self, request: &Request<'_>, raw: u64) -> Result<Grant<'_>, AcquireError> {
+        let link = self.newest();
+        if let Some((kernel_request, attachment)) = request.by_unit(link.units()).zip(link.segment.present())
+            && let Some(grant) = link.grant_by_rules(&kernel_request, &attachment, raw)
+        {
+            return Ok(grant);
+        }
+        self.attempt_next(request, Next::Decide, raw)
     }
 
     /// Steps 3 and 4, or the queue.
@@ -141,6 +153,10 @@ impl LimiterSegment {
         raw: u64,
     ) -> Option<Grant<'_>> {
         let segment = &self.segment;
+        // The general form would take the lock a second time.
+        if segment.is_check_due(raw) {
+            return None;
+        }
         let (mut tx, now, checked) = segment.begin_at_once(attachment, raw)?;
         // Dropping the transaction undoes what the first rules were charged.
         let granted = decide::acquire_by_rules(&mut tx, attachment.slot, kernel_request, &checked, now)?;

@@ -5,7 +5,7 @@
 //! charged as soon as it admits the call, so its terms and its state are used while they are in registers, and nothing
 //! is kept for a second round. If a later rule refuses, the caller undoes the whole operation.
 
-use super::{permit_free, take_permit};
+use super::{NEVER, permit_free, take_permit};
 use crate::MAX_RULES;
 use crate::request::{AcquireRequest, Reason, Refusal};
 use crate::rule::{self, Need, RuleContext};
@@ -112,8 +112,8 @@ pub fn check_by_rules<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Op
     let mut longest = RuleRefusal { rule: None, until: now, checked_at: now };
     for rule in 0..general.rules.min(MAX_RULES) {
         let until = rule::admits_at(v, rule, now, &request.cost, background)?;
-        // At the next check time, the breaker may change the terms of the first rule.
-        if rule == 0 && until >= next_check {
+        // At the next check time, the breaker may change the terms of the first rule. A damaged state may last for ever.
+        if rule == 0 && until >= next_check || until == NEVER {
             return None;
         }
         if until > longest.until {

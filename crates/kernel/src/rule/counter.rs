@@ -154,7 +154,9 @@ impl RateAlgorithm for SlidingCounter {
 
     fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let (words, _) = SlidingCounterState::at(v, at, state);
-        let words = SlidingCounterState { curr: words.curr.saturating_add(cost), ..words };
+        // A settlement may charge any cost. The sum must not be the mark of a lost word.
+        let curr = words.curr.saturating_add(cost).min(UNKNOWN - 1);
+        let words = SlidingCounterState { curr, ..words };
         (words.write(), Charge(words.until.0))
     }
 

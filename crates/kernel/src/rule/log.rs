@@ -42,7 +42,7 @@ impl SlidingLogState {
         let words = SlidingLogState::read(state);
         let Stretch { first, next } = words.stretch;
         // The words are damaged, so the runs in use are not known. The rule counts as used up.
-        if first == UNKNOWN || words.stretch.len() > ring.runs() {
+        if first == UNKNOWN || next < first || words.stretch.len() > ring.runs() {
             return (SlidingLogState { total: u64::MAX, ..words }, 0);
         }
         let place = ring.place(first);

@@ -82,7 +82,9 @@ impl RateAlgorithm for FixedWindow {
 
     fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let (words, _) = FixedWindowState::at(v, at, state);
-        let words = FixedWindowState { count: words.count.saturating_add(cost), ..words };
+        // A settlement may charge any cost. The sum must not be the mark of a lost word.
+        let count = words.count.saturating_add(cost).min(UNKNOWN - 1);
+        let words = FixedWindowState { count, ..words };
         (words.write(), Charge(words.until.0))
     }
 

@@ -190,10 +190,12 @@ impl Segment {
             > self.place_bound
     }
 
-    /// The number of rules. This is a hint, because it is read without the lock.
+    /// Whether the next check time has come, before which only rules, permits and the queue matter. This is a hint,
+    /// because it is read without the lock.
     #[inline(always)]
-    pub fn rules(&self) -> usize {
-        Reader(self.words.cells()).general().rules
+    pub fn is_check_due(&self, raw: u64) -> bool {
+        let cells = self.words.cells();
+        raw.wrapping_add(cells.load(layout::CLOCK_OFFSET)) >= Reader(cells).next_check().0
     }
 
     /// Whether the last refusal of this process still applies, and the check of [the place](Self::is_place_due) is
