@@ -64,8 +64,9 @@ pub struct Run {
     #[arg(long, value_parser = texts::descriptor(), value_name = "N", help_heading = ENDED)]
     pub status_fd: Option<i32>,
     /// Regular expression that finds the status in a line of the command's output. The text matched by the pattern's
-    /// capture group must be an HTTP status or an OUTCOME (see --exit); the last match counts. The output is passed on at once, but the command writes to a pipe instead of a terminal. If
-    /// the search takes too long, only the end of the output is searched, with a warning
+    /// capture group must be an HTTP status or an OUTCOME (see --exit); the last match counts. The output is passed on
+    /// at once, but the command writes to a pipe instead of a terminal. If the search takes too long, only the end of
+    /// the output is searched, with a warning
     #[arg(long, value_parser = line_search::pattern, value_name = "PATTERN", help_heading = ENDED)]
     pub status_from: Option<Pattern>,
     /// Which output to search; the other one is passed on directly
@@ -200,7 +201,8 @@ fn cannot_monitor(error: io::Error) -> Failure {
     Failure::Command(format!("cannot read the output of the command: {error}"), CANNOT_WAIT)
 }
 
-/// Sleeps before or between attempts, when no command is running. Signals have the effect that they would have on the command.
+/// Sleeps before or between attempts, when no command is running. Signals have the effect that they would have on the
+/// command.
 fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
