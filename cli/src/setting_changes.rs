@@ -44,8 +44,8 @@ pub fn remark_effects(name: &str, key: &str, before: &Policy, after: &Policy) {
         if after.period > before.period {
             let (rule, period) = (after.name.as_str(), describe::duration(after.period));
             output::remark(&format!(
-                "note: rule {rule} has no record of the longer period and counts that part as used; it allows calls \
-                 again in {period} at the latest"
+                "note: rule {rule} has no record of the time before its old period, so it starts used up; it allows \
+                 calls again in {period} at the latest"
             ));
         }
     }

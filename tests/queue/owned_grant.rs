@@ -51,6 +51,25 @@ fn r129_cancelling_gives_back_the_units_of_the_rule() {
 }
 
 #[test]
+fn r129_the_largest_actual_cost_is_not_taken_for_damage() {
+    let hour = Duration::from_secs(3600);
+    for algorithm in Algorithm::ALL {
+        let directory = tempfile::tempdir().unwrap();
+        let rules = [
+            RuleDraft::new(algorithm, 10, hour),
+            RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::TokenBucket, 100, hour) },
+        ];
+        let policy = Policy::new(&PolicyDraft { rules: &rules, ..PolicyDraft::default() }).unwrap();
+        let open = || Limiter::builder("api").directory(directory.path()).policy(policy).open().unwrap();
+        let outcome = Outcome::http(200, &[]).cost(&[("requests", u64::MAX)]);
+        take(&open()).record(&outcome).unwrap();
+        let snapshot = open().snapshot().unwrap();
+        let remaining = snapshot.rules.iter().map(|rule| rule.remaining).collect::<Vec<_>>();
+        assert_eq!((snapshot.resets, remaining), (0, vec![0, 100]), "{algorithm}");
+    }
+}
+
+#[test]
 fn an_owned_grant_of_a_replaced_segment_gives_nothing_back_to_its_successor() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = open(directory.path());

@@ -84,7 +84,10 @@ fn an_operation_that_needs_a_breaker_is_refused_completely_without_one() {
     let home = home();
     home.tool(&["init", "new", "--rate", "1/s", "--offline"])
         .fails(2, &["--offline needs a breaker", "[breaker]"]);
-    home.tool(&["init", "new", "--rate", "1/s", "--auto-recover", "15"]).fails(2, &["five-state breaker"]);
+    home.tool(&["init", "new", "--rate", "1/s", "--auto-recover", "15"])
+        .fails(2, &["five-state breaker", "would have no breaker"]);
+    home.tool(&["init", "tvdb", "--auto-recover", "15"])
+        .fails(2, &["five-state breaker", "would have the consecutive one"]);
     assert!(!home.names().iter().any(|name| name == "new.shm"), "{:?}", home.names());
     home.tool(&["force", "plain", "offline"])
         .fails(2, &["has no breaker", "clear_gate", "--config plain.settings.toml --replace"]);

@@ -103,7 +103,7 @@ fn r110_a_limit_can_be_set_by_name_and_by_rate_and_holds_at_once() {
     home.tool(&["set", "log", "rate", "4097/day"]).fails(2, &["room for a limit of 4096", "--replace"]);
     let longer = home.tool(&["set", "log", "rate", "300/w"]);
     assert!(
-        longer.succeeds().contains("period = 7d") && longer.err.contains("counts that part as used"),
+        longer.succeeds().contains("period = 7d") && longer.err.contains("so it starts used up"),
         "{}",
         longer.err
     );

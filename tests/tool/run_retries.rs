@@ -185,5 +185,5 @@ fn the_output_of_an_attempt_comes_before_the_message_about_it() {
 fn retries_must_be_a_number() {
     let home = hasty();
     home.tool(&[&["run", "--retries", "one", "--"][..], &NOTHING].concat())
-        .fails(2, &["--retries", "whole number", "before --retries"]);
+        .fails(2, &["--retries", "whole number", "--retries -- CMD"]);
 }

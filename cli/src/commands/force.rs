@@ -12,11 +12,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const FORCE_HELP: &str = "\
-To refuse all calls at once, also those that wait, and to allow calls again (online starts with probes, normal does \
-not):
+To refuse every call immediately, including waiting ones, and later to allow calls again (online probes first; normal \
+does not probe):
 
   shmlimit force tmdb offline
   shmlimit force tmdb online
+  shmlimit force tmdb normal
 
 To stop calls for a while and keep them waiting, with or without a breaker: shmlimit pause NAME.
 

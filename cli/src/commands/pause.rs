@@ -20,9 +20,9 @@ the first.
 
 Examples:
   shmlimit pause tmdb --for 10m --reason \"database migration\"
-  shmlimit pause tmdb                  until: shmlimit resume tmdb
+  shmlimit pause tmdb                  # lasts until: shmlimit resume tmdb
 
-To refuse all calls at once instead, also those that wait: shmlimit force NAME offline.
+To refuse every call immediately instead, including waiting ones: shmlimit force NAME offline.
 
 Exit codes: 0 done; 2 usage error; 1 any other error.";
 
@@ -105,7 +105,7 @@ impl Command for Pause {
             None => String::new(),
         };
         let passes = if limiter.policy()?.is_passthrough() {
-            "; its mode is passthrough, so calls are still allowed"
+            "; the limiter's mode is passthrough, so calls are still allowed"
         } else {
             ""
         };

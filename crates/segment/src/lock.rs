@@ -31,17 +31,17 @@ const EPOCH_MASK: u32 = (1 << OWNER_SHIFT) - 1;
 
 /// How many times to try before going to sleep: long enough for a holder on another core to finish.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 16 };
-/// How many times to pause between two tries, about a microsecond in all. Each try takes the cache line from the
-/// holder, and each change of the holder moves all the data that it works on. Both cost more than several
-/// decisions. So a process that finds the lock held lets the holder make several decisions in a row.
+/// How many times to pause between two tries. 48 pauses take about a microsecond. Each try takes the cache line away
+/// from the holder. When the lock passes to another core, all the data it protects moves too. Each of these costs
+/// more than several decisions. So a process that finds the lock held lets the holder make several decisions in a row.
 const PAUSES: u32 = if cfg!(loom) { 1 } else { 48 };
 /// How long to sleep before checking whether the owner is alive. This bounds the stall after a crash.
 pub const SLEEP: Duration = Duration::from_millis(10);
 
 /// The operations that the lock needs from the operating system.
 pub trait Os {
-    /// A process that holds one knows that the slot's owner is dead, and no other process can know so at the same
-    /// time.
+    /// The liveness lock of one slot. Holding it proves that the slot's former owner is dead. Only one process can
+    /// hold it at a time.
     type LivenessLock;
     /// Sleeps while `word` is `expected`, for `limit` at most. May return early.
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration);
@@ -62,8 +62,8 @@ pub trait Os {
 pub enum Claim {
     /// A participant. A lock held in its slot's name is held by another thread of its process.
     Participant,
-    /// A process that holds the liveness lock of this slot but has not entered it yet. A lock held in the slot's
-    /// name belongs to a dead process.
+    /// A process that holds the liveness lock of its own slot but has not entered the slot yet. A lock held in the
+    /// slot's name belongs to a dead process.
     Attaching,
     /// A participant that also holds the liveness lock of this other slot. A lock held in that slot's name belongs
     /// to a dead process, and only this participant can take it over.
@@ -71,7 +71,8 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Whether the lock holder `by` is dead because the caller, in `slot`, already holds its liveness lock.
+    /// Whether the caller, in `slot`, already holds the liveness lock of slot `by`. If so, the process that held the
+    /// lock as `by` is dead.
     fn has_liveness_lock_of(self, by: usize, slot: usize) -> bool {
         match self {
             Claim::Participant => false,
@@ -125,7 +126,7 @@ pub struct StillHeld {
     pub waited: Duration,
 }
 
-/// The word that frees the lock. The owner of a key holds the lock.
+/// Permission to free the lock: the value that is written to the lock word to free it.
 #[derive(Debug, Clone, Copy)]
 pub struct Key(u32);
 
@@ -134,7 +135,8 @@ pub struct Key(u32);
 pub struct Waited<P> {
     /// Frees the lock.
     pub key: Key,
-    /// The former holder, if it died, and its liveness lock. Keep the liveness lock until recovery is done.
+    /// The dead former holder and its liveness lock, if this call took that liveness lock. Keep it until recovery is
+    /// done. `None` if the lock was free, if the caller already held the liveness lock, or if the word was damaged.
     pub taken_over: Option<(usize, P)>,
 }
 
@@ -203,7 +205,8 @@ pub fn acquire<O: Os>(
             }
             continue;
         };
-        // Only damage can put a slot here that does not exist.
+        // A slot number out of range means that the word is damaged. In the other case the holder is known to be dead.
+        // Both are taken over at once.
         if by >= SLOTS || claim.has_liveness_lock_of(by, slot) {
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(Waited { key, taken_over: None });

@@ -48,7 +48,7 @@ pub struct Init {
     #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
     /// Number of calls that a token bucket allows at once after a quiet time. One period can then allow the rate plus
-    /// the burst [default: none; the rate, if --algorithm is a bucket]
+    /// the burst [default: no burst, or as large as the rate if --algorithm is a bucket]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
     /// Maximum number of calls in flight [default: no limit]
@@ -70,8 +70,8 @@ pub struct Init {
     /// Refuse every call until: shmlimit force NAME online (needs a breaker)
     #[arg(long)]
     pub offline: bool,
-    /// Replace an existing limiter with a new one, which starts with full buckets and all permits, also those in use.
-    /// If no settings are given, it keeps those of the old one
+    /// Replace an existing limiter with a new one, which starts with full buckets and all permits free, even if
+    /// programs still hold permits of the old one. Without settings, the new limiter gets the settings of the old one
     #[arg(long)]
     pub replace: bool,
     /// Change the named settings while programs use the limiter. Other settings and all counts are kept. With
@@ -306,6 +306,11 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
         }
         _ => ("the five-state breaker", String::new()),
     };
+    let actual = match kind {
+        BreakerKind::Consecutive => "the consecutive one",
+        _ if flag == "--offline" => "none",
+        _ => "no breaker",
+    };
     let (file, then) = match &args.config {
         Some(path) => (path.display().to_string(), suggestion::same_command_with("")),
         None => {
@@ -314,7 +319,7 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
         }
     };
     Err(Failure::Usage(format!(
-        "{flag} needs {wanted}, but {name:?} would have none; {instead}write [breaker] with kind = \"fsm\" (five \
+        "{flag} needs {wanted}, but {name:?} would have {actual}; {instead}write [breaker] with kind = \"fsm\" (five \
          states) into {file}, then: {then}"
     )))
 }

@@ -1,4 +1,4 @@
-//! `run`: runs a command inside the budget, otherwise as if it had been started directly.
+//! `run`: runs a command when the limiter grants it; in all other respects as if it had been started directly.
 
 mod attempt;
 mod exit_codes;
@@ -45,7 +45,8 @@ pub struct Run {
     pub timeout: Option<Duration>,
     /// Run the command again, at most this many times, if the call was throttled (429), the server failed (5xx) or
     /// did not answer. Each retry waits as long as the server asks, or else with a growing backoff. Standard input is
-    /// not repeated [default number: the limiter's setting for the priority, such as user 2, background 5]
+    /// not repeated [without the option: no retries; without N: the limiter's setting for the call's priority, for
+    /// example 2 for user and 5 for background]
     #[arg(long, value_name = "N", num_args = 0..=1, value_parser = retries)]
     pub retries: Option<Option<u32>>,
     /// Write nothing to standard error; only the exit code reports the result
@@ -53,17 +54,19 @@ pub struct Run {
     pub quiet: bool,
     /// Outcome of the call for an exit code of the command; may be repeated, and the last match counts. OUTCOME is an
     /// HTTP status, ok, throttled, connect_timeout, read_timeout, dns, connection or none. Instead of CODE=OUTCOME,
-    /// the word curl (for curl -f) or wget stands for the known exit codes of that program. By default 0 is ok, 75 is
-    /// throttled, and other codes record nothing. Code 22 of curl records nothing, because it can mean a 404
+    /// the word curl (for curl -f) or wget stands for the known exit codes of that program. With --exit or
+    /// --retries, codes that no entry names have these outcomes: 0 is ok, 75 is throttled, all others record nothing.
+    /// Code 22 of curl records nothing, because it can mean a 404
     #[arg(long, value_parser = Entry::parse, value_name = "CODE=OUTCOME", value_delimiter = ',', help_heading = ENDED)]
     pub exit: Vec<Entry>,
     /// File descriptor to which the command can write the status, or all response headers as `curl -D /dev/fd/3`
     /// does. Of several responses, the last one counts
     #[arg(long, value_parser = texts::descriptor(), value_name = "N", help_heading = ENDED)]
     pub status_fd: Option<i32>,
-    /// Regular expression that finds the status in a line of the command's output. The last status (or OUTCOME) in
-    /// its group counts. The output is passed on at once, but the command writes to a pipe instead of a terminal. If
-    /// the search takes too long, only the end of the output is searched, with a warning
+    /// Regular expression that finds the status in a line of the command's output. The text matched by the pattern's
+    /// capture group must be an HTTP status or an OUTCOME (see --exit); the last match counts. The output is passed on
+    /// at once, but the command writes to a pipe instead of a terminal. If the search takes too long, only the end of
+    /// the output is searched, with a warning
     #[arg(long, value_parser = line_search::pattern, value_name = "PATTERN", help_heading = ENDED)]
     pub status_from: Option<Pattern>,
     /// Which output to search; the other one is passed on directly
@@ -133,7 +136,7 @@ impl Command for Run {
                     return finish(monitor, end);
                 }
             };
-            // A leaky bucket spaces calls evenly (R25).
+            // A leaky bucket grants a call early and says how long to delay it, so wait here (R25).
             sleep(grant.delay(), &mut monitor)?;
             time_left.spend(asked.elapsed());
             let attempt = Attempt {
@@ -198,7 +201,8 @@ fn cannot_monitor(error: io::Error) -> Failure {
     Failure::Command(format!("cannot read the output of the command: {error}"), CANNOT_WAIT)
 }
 
-/// Sleeps while no command runs. Signals have the effect that they would have on the command.
+/// Sleeps before or between attempts, when no command is running. Signals have the effect that they would have on the
+/// command.
 fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
@@ -225,7 +229,7 @@ fn finish(monitor: OutputMonitor, end: ChildExit) -> Result<ExitCode, Failure> {
 }
 
 fn retries(text: &str) -> Result<u32, String> {
-    let wrong = "must be a whole number, or be left out to use the limiter's setting; write the limiter's name before \
-                 --retries, and -- before the command";
+    let wrong = "must be a whole number, or be left out to use the limiter's setting. If this word is not meant as the \
+                 number: shmlimit run NAME --retries -- CMD";
     text.parse().map_err(|_| wrong.to_owned())
 }

@@ -144,7 +144,8 @@ impl Access {
         if self.mode & GROUP_WRITES != 0 && !shared {
             return Err(Distrust::new(
                 format!(
-                    "its group may write to it (mode {:04o}), but it was not shared on purpose",
+                    "its group may write to it (mode {:04o}), but the set-group-id bit that marks a shared directory \
+                     is missing",
                     self.mode
                 ),
                 "close it with: chmod g-w {}, or share it with its group with: chmod 2770 {}",
