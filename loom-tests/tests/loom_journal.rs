@@ -106,13 +106,13 @@ fn p1_reader_sees_nothing_of_recovery() {
 
 #[test]
 fn p1_reader_sees_nothing_of_recovery_that_dies() {
-    two_die("journal, writer and recovery die", Some(2), |writer, recoverer| {
+    two_die("journal, writer and recovery die", Some(2), |writer, recovery_cut| {
         let machine = Machine::new(&[A, B], &[0, 1]);
         beside(&machine, 1, &[0, 10], || {
             let died = killed(&machine, writer, 0, |machine| change(machine, 0, 10)).join().unwrap();
             let (slot, claim) = recoverer(&machine, died);
             let recovery = move |machine: &Arc<Machine>| drop(machine.begin(slot, claim));
-            let died_too = killed(&machine, recoverer, slot, recovery).join().unwrap();
+            let died_too = killed(&machine, recovery_cut, slot, recovery).join().unwrap();
             let (slot, claim) =
                 if died_too && slot == 0 { recoverer(&machine, true) } else { (2, Claim::Participant) };
             drop(machine.begin(slot, claim));

@@ -112,7 +112,8 @@ pub fn check_by_rules<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Op
     let mut longest = RuleRefusal { rule: None, until: now, checked_at: now };
     for rule in 0..general.rules.min(MAX_RULES) {
         let until = rule::admits_at(v, rule, now, &request.cost, background)?;
-        // At the next check time, the breaker may change the terms of the first rule. A damaged state may last for ever.
+        // At the next check time, the breaker may change the terms of the first rule. A damaged rule may never admit
+        // a call.
         if rule == 0 && until >= next_check || until == NEVER {
             return None;
         }
