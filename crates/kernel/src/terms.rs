@@ -126,8 +126,8 @@ impl Terms {
         }
     }
 
-    /// The terms of a bucket as far as a decision about one call needs them: the stored words of head, cost of a unit and
-    /// denominator, and the part of the capacity that the caller may use.
+    /// The terms of a bucket as far as a decision about one call needs them: the stored words of head, cost of a unit
+    /// and denominator, and the part of the capacity that the caller may use.
     #[inline(always)]
     pub(crate) const fn of_bucket(
         head: u64,

@@ -65,8 +65,8 @@ impl Name {
     #[inline]
     pub fn is(&self, text: &str) -> bool {
         let text = text.as_bytes();
-        // Names of other lengths differ in one byte, without a comparison of the whole: a name is followed by a zero, and
-        // does not contain one.
+        // A name is followed by a zero, and does not contain one. So a name of another length differs in one byte, and
+        // the whole is not compared.
         self.0.get(text.len()).is_none_or(|byte| *byte == 0)
             && text.last().is_some_and(|byte| *byte != 0)
             && self.0.get(..text.len()).is_some_and(|name| name == text)

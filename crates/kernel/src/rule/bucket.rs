@@ -221,8 +221,10 @@ impl RateAlgorithm for Bucket {
 }
 
 impl Bucket {
-    /// Charges a bucket whose terms begin with the word `head`, if it has room for the call. The test is that of `earliest` with the sum that is stored anyway: max(now, at) + c·T <= now +
-    /// room. A cost above the room of a reduced bucket is left to the general form.
+    /// Charges a bucket whose terms begin with the word `head`, if it has room for the call.
+    ///
+    /// The test is that of `earliest` with the sum that is stored anyway: max(now, at) + c·T <= now + room. A cost above
+    /// the room of a reduced bucket is left to the general form.
     #[inline(always)]
     pub(super) fn take_room<M: Memory>(
         m: &mut M,
@@ -241,8 +243,8 @@ impl Bucket {
         Some(words.mark(&terms))
     }
 
-    /// The time at which a bucket whose terms begin with the word `head` has room for the call. `None` if that is never,
-    /// or if the general form must decide.
+    /// The time at which a bucket whose terms begin with the word `head` has room for the call. `None` if that is
+    /// never, or if the general form must decide.
     #[inline(always)]
     pub(super) fn room_at<V: View>(v: &V, rule: usize, head: u64, need: Need) -> Option<Time> {
         let terms = terms_for(v, rule, head, need.leave_reserve);
