@@ -98,7 +98,7 @@ fn p5_files_owned_by_or_open_to_other_users_are_refused() {
     let team = access("O:COLLEAGUED:(A;;FA;;;COLLEAGUE)(A;;0x1301bf;;;TEAM)");
     assert_eq!(team.danger(me(), Some(account(TEAM))), None);
     let open = access("O:MED:(A;;FA;;;ME)(A;;FA;;;TEAM)");
-    assert!(open.danger(me(), None).unwrap().contains("others may write"));
+    assert!(open.danger(me(), None).unwrap().contains("other users may write"));
     assert_eq!(open.danger(me(), Some(account(TEAM))), None);
 }
 
