@@ -83,7 +83,8 @@ fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> Str
     let how = if now.offline { " (offline)" } else { "" };
     let refused = match now.offline {
         true => format!(
-            "; every call is refused, also those that wait (to keep them waiting: shmlimit pause {name})"
+            "; every call is refused, including waiting ones (another time, to keep calls waiting: shmlimit \
+             pause {name})"
         ),
         false => String::new(),
     };
